@@ -1,0 +1,1 @@
+"""OBSERVES: what happened to requests, counted and explained. Never decides anything."""
