@@ -1,0 +1,157 @@
+"""Reads every layer and gives ``Settings``, or all that is wrong with them at once.
+
+Precedence, strongest first: flags, ``TIDEGATE__SECTION__KEY``, the accepted aliases, the YAML file,
+``config/stability.json``, defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from tidegate.config import environment
+from tidegate.config.document import Document, read_document
+from tidegate.config.flags import Overrides, flag_origin
+from tidegate.config.origin import DEFAULT, Kind, Origin, Path
+from tidegate.config.problem import Problem
+from tidegate.config.section import plain
+from tidegate.config.settings import Provenance, Settings
+from tidegate.config.stability import FILE as STABILITY_FILE
+from tidegate.config.stability import read_stability
+from tidegate.config.tree import Tree
+from tidegate.config.validate import ROOT, check_values
+from tidegate.errors import ConfigError
+
+FILE = "tidegate.yaml"
+DEV_OFF: tuple[Path, ...] = (("shaping", "enabled"), ("tail", "enabled"), ("ladder", "enabled"))
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What the layers hold, before it is validated."""
+
+    tree: Tree = field(default_factory=Tree)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    file: FilePath | None = None
+
+    def add(self, document: Document) -> None:
+        self.problems += document.problems
+        self.tree.merge(document.values, document.origins)
+
+    def put(self, path: Path, value: object, origin: Origin) -> None:
+        try:
+            self.tree.put(path, value, origin)
+        except LookupError:
+            self.problems.append(Problem(path, "there is no such key", place=origin.place()))
+
+
+def load(path: FilePath | None, overrides: Overrides, env: Mapping[str, str],
+         folder: FilePath = FilePath()) -> Settings:
+    """The configuration from ``path``, or from ``tidegate.yaml`` in ``folder``, or from none.
+
+    Raises ConfigError with every problem, each as ``file:line:col: section.key: message``.
+    """
+    gathered = _Gathered()
+    gathered.tree.values = plain(Settings())
+    _read_files(gathered, path, env, folder)
+    _read_environment(gathered, env)
+    for key, value in overrides.items():
+        _override(gathered, key, value)
+    _apply_mode(gathered)
+    checked = check_values(gathered.tree)
+    problems = gathered.problems + checked.problems
+    if problems or checked.settings is None:
+        raise ConfigError(_rendered(problems, gathered.tree))
+    return checked.settings.knows(Provenance(gathered.tree.origins, tuple(gathered.warnings), gathered.file))
+
+
+def _read_files(gathered: _Gathered, path: FilePath | None, env: Mapping[str, str], folder: FilePath) -> None:
+    gathered.file = path if path is not None else folder / FILE if (folder / FILE).is_file() else None
+    stability = (gathered.file.parent if gathered.file is not None else folder) / STABILITY_FILE
+    if stability.is_file():
+        gathered.add(read_stability(_text(stability), str(stability)))
+    if gathered.file is not None:
+        document = read_document(_text(gathered.file), str(gathered.file))
+        _expand_short_forms(document)
+        environment.expand(document, env, ROOT)
+        gathered.add(document)
+
+
+def _text(path: FilePath) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"{path}: not UTF-8 text: {error.reason} at byte {error.start}"]) from None
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from None
+
+
+def _expand_short_forms(document: Document) -> None:
+    """A replica that is a bare URL and an engine that is a bare word, written out."""
+    upstreams = document.values.get("upstreams")
+    for alias, upstream in upstreams.items() if isinstance(upstreams, dict) else ():
+        if not isinstance(upstream, dict):
+            continue
+        if isinstance(upstream.get("engine"), str):
+            _wrap(document, ("upstreams", alias, "engine"), upstream, "engine", "kind")
+        replicas = upstream.get("replicas")
+        for index, replica in enumerate(replicas if isinstance(replicas, list) else ()):
+            if isinstance(replica, str):
+                _wrap(document, ("upstreams", alias, "replicas", index), replicas, index, "url")
+
+
+def _wrap(document: Document, path: Path, holder: Any, part: str | int, key: str) -> None:
+    holder[part] = {key: holder[part]}
+    document.origins[(*path, key)] = document.origins[path]
+
+
+def _read_environment(gathered: _Gathered, env: Mapping[str, str]) -> None:
+    for each in list(environment.assignments(env, gathered.tree, ROOT)):
+        gathered.put(each.path, environment.typed(each.text, each.path, ROOT), each.origin)
+    gathered.warnings += environment.unknown_aliases(env)
+
+
+def _override(gathered: _Gathered, path: Path, value: object) -> None:
+    origin = flag_origin(path)
+    if isinstance(value, dict) and len(path) == 1:
+        held = Tree()
+        held.put(path, value, origin)
+        gathered.tree.merge(held.values, held.origins)
+    else:
+        typed = environment.typed(value, path, ROOT) if isinstance(value, str) else value
+        gathered.put(path, typed, origin)
+
+
+def _apply_mode(gathered: _Gathered) -> None:
+    if gathered.tree.values.get("mode") != "dev":
+        return
+    for path in DEV_OFF:
+        set_by = gathered.tree.origins.get(path)
+        if set_by is not None and gathered.tree.get(path) is True:
+            gathered.warnings.append(f"{set_by.place()}: {'.'.join(map(str, path))}: true has no effect in mode: dev")
+        gathered.put(path, False, Origin(Kind.MODE, "mode: dev"))
+
+
+def _rendered(problems: list[Problem], tree: Tree) -> list[str]:
+    """In the order of the file: the place decides, then what was found first."""
+    lines: list[tuple[tuple[str, int, int], str]] = []
+    for problem in problems:
+        origin = _nearest(problem.path, tree)
+        exact = problem.path in tree.origins
+        place = problem.place or origin.place(of_key=problem.at_key or not exact)
+        name = origin.written_as if exact and origin.written_as else None
+        where = (origin.source, origin.line, origin.column) if not problem.place else (place, 0, 0)
+        line = problem.render(place, name)
+        lines.append((where, line))
+    return list(dict.fromkeys(line for _, line in sorted(lines, key=lambda each: each[0])))
+
+
+def _nearest(path: Path, tree: Tree) -> Origin:
+    while path:
+        if path in tree.origins:
+            return tree.origins[path]
+        path = path[:-1]
+    return DEFAULT

@@ -1,0 +1,177 @@
+"""The index of every key: what it means, what it may be, what it is when nobody sets it.
+
+Read from the section models themselves, so ``explain KEY``, docs/configuration.md and the
+suggestions cannot drift from what is validated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from tidegate.config.origin import Path
+from tidegate.config.quantity import bytes_of
+from tidegate.config.section import Ranged, Section
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parameter:
+    """One key of the YAML. ``<name>`` stands for a name the user chooses, ``[]`` for an entry of a list."""
+
+    key: str
+    type: str
+    default: Any
+    """PydanticUndefined: required."""
+    range: str
+    meaning: str
+    spec: tuple[str, ...]
+    """Rows of the requirements that ask for it."""
+
+    @property
+    def required(self) -> bool:
+        return self.default is PydanticUndefined
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shape:
+    """A type as the YAML sees it: a section with keys, a table of named things, a list, or one value."""
+
+    annotation: Any
+    metadata: tuple[Any, ...] = ()
+
+    def model(self) -> type[Section] | None:
+        """The section model, when the shape has fixed keys."""
+        if isinstance(self.annotation, type) and issubclass(self.annotation, Section):
+            return self.annotation
+        ranged = [each for each in self.metadata if isinstance(each, Ranged)]
+        return ranged[0].model(self.annotation) if ranged else None
+
+    def child(self, part: str | int) -> Shape | None:
+        """The shape under one key or index; None when there can be none."""
+        model = self.model()
+        if model is not None:
+            info = model.model_fields.get(str(part))
+            return None if info is None else shape(info.annotation, tuple(info.metadata))
+        kind, arguments = get_origin(self.annotation), get_args(self.annotation)
+        if kind is dict and isinstance(part, str):
+            return shape(arguments[1])
+        if kind in (tuple, list) and isinstance(part, int):
+            return shape(arguments[0])
+        return None
+
+    def at(self, path: Path) -> Shape | None:
+        found: Shape | None = self
+        for part in path:
+            found = found.child(part) if found is not None else None
+        return found
+
+    def keys(self) -> tuple[str, ...]:
+        model = self.model()
+        return tuple(model.model_fields) if model is not None else ()
+
+    def is_table(self) -> bool:
+        return get_origin(self.annotation) is dict
+
+    def is_list(self) -> bool:
+        return get_origin(self.annotation) in (tuple, list)
+
+    def takes_text(self) -> bool:
+        """Whether a value given as bare text (a variable) is text already, and not a number to be read."""
+        kinds = _union(self.annotation)
+        texts = [kind for kind in kinds if kind is str or _is_text_choice(kind)]
+        return bool(texts) and not any(kind in (int, float, bool) for kind in kinds)
+
+    def type_name(self) -> str:
+        return _type_name(self.annotation, self.metadata)
+
+
+def shape(annotation: Any, metadata: tuple[Any, ...] = ()) -> Shape:
+    """Strip ``Annotated`` and ``| None`` off a type."""
+    while get_origin(annotation) is Annotated:
+        annotation, *more = get_args(annotation)
+        for each in more:
+            metadata += tuple(each.metadata) if isinstance(each, FieldInfo) else (each,)
+    kinds = _union(annotation)
+    if len(kinds) == 1 and kinds[0] is not annotation:
+        return shape(kinds[0], metadata)
+    return Shape(annotation, metadata)
+
+
+def _union(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return tuple(kind for kind in get_args(annotation) if kind is not types.NoneType)
+    return (annotation,)
+
+
+def _is_text_choice(kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return all(isinstance(choice, str) for choice in get_args(kind))
+    return isinstance(kind, type) and issubclass(kind, enum.Enum)
+
+
+_NAMES = {int: "whole number", float: "number", bool: "true or false", str: "text"}
+
+
+def _type_name(annotation: Any, metadata: tuple[Any, ...] = ()) -> str:
+    if any(isinstance(each, BeforeValidator) and each.func is bytes_of for each in metadata):
+        return "size"
+    inner = shape(annotation)
+    kind, arguments = get_origin(inner.annotation), get_args(inner.annotation)
+    if kind is Literal:
+        return ", ".join(str(choice) for choice in arguments)
+    if kind in (tuple, list):
+        return f"list of {_type_name(arguments[0])}"
+    if kind is dict:
+        return f"table of {_type_name(arguments[1])}"
+    if isinstance(inner.annotation, type) and issubclass(inner.annotation, enum.Enum):
+        return ", ".join(str(choice.value) for choice in inner.annotation)
+    return _NAMES.get(inner.annotation, getattr(inner.annotation, "__name__", str(inner.annotation)).lower())
+
+
+def parameters(root: type[BaseModel]) -> list[Parameter]:
+    """Every key under ``root``, in the order of the file."""
+    return list(_walk(Shape(root), ""))
+
+
+def _walk(parent: Shape, prefix: str) -> Iterator[Parameter]:
+    model = parent.model()
+    for name, info in model.model_fields.items() if model is not None else ():
+        key = f"{prefix}.{name}" if prefix else name
+        inner = shape(info.annotation, tuple(info.metadata))
+        if inner.model() is None:
+            yield _parameter(key, info, inner)
+        yield from _below(inner, key)
+
+
+def _below(inner: Shape, key: str) -> Iterator[Parameter]:
+    if inner.model() is not None:
+        yield from _walk(inner, key)
+        return
+    element = inner.child("name") if inner.is_table() else inner.child(0)
+    if element is not None and element.model() is not None:
+        yield from _walk(element, f"{key}.<name>" if inner.is_table() else f"{key}[]")
+
+
+def _parameter(key: str, info: FieldInfo, inner: Shape) -> Parameter:
+    meaning = " ".join((info.description or "").split())
+    default = info.get_default(call_default_factory=True)
+    return Parameter(key, inner.type_name(), default, _range(inner.metadata), meaning,
+                     tuple(re.findall(r"\b[SC]\d+(?:-\d+)?\b", meaning)))
+
+
+_BOUNDS = {"gt": "> {}", "ge": "≥ {}", "lt": "< {}", "le": "≤ {}", "min_length": "at least {} long",
+           "max_length": "at most {} long", "pattern": "matches {}"}
+
+
+def _range(metadata: tuple[Any, ...]) -> str:
+    found = [form.format(getattr(each, bound)) for each in metadata for bound, form in _BOUNDS.items()
+             if not isinstance(each, Ranged) and getattr(each, bound, None) is not None]
+    return ", ".join(dict.fromkeys(found))

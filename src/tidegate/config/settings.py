@@ -1,0 +1,78 @@
+"""The whole configuration, validated: one attribute per section of the YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Annotated, Literal
+
+from pydantic import Field, PrivateAttr
+
+from tidegate.config.ladder import Ladder, Quota, Retries
+from tidegate.config.lens import Lens
+from tidegate.config.limits import Limits
+from tidegate.config.origin import DEFAULT, Origin, Path
+from tidegate.config.section import Section
+from tidegate.config.server import Server
+from tidegate.config.shaping import DEFAULT_CLASSES, Classes, Shaping
+from tidegate.config.slots import Slots
+from tidegate.config.tail import Marks, Tail
+from tidegate.config.upstreams import Upstream
+from tidegate.policy.ladder import LadderConfig
+from tidegate.policy.marks import MarksConfig
+from tidegate.policy.quota import QuotaConfig
+from tidegate.policy.retries import RetriesConfig
+
+Alias = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where settings came from."""
+
+    origins: Mapping[Path, Origin] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    file: FilePath | None = None
+
+
+class Settings(Section):
+    """``tidegate.yaml``."""
+
+    mode: Literal["production", "dev"] = "production"
+    """``dev``: slots only; shaping, tail and ladder off (alias: VOLC_STABILITY_MODE, SPEC S0-13)."""
+    server: Server = Server()
+    upstreams: dict[Alias, Upstream] = Field(default_factory=dict)
+    """Public model names, each with the engines behind it."""
+    slots: Slots = Slots()
+    shaping: Shaping = Shaping()
+    classes: Classes = DEFAULT_CLASSES
+    """Service classes; more can be added, for clients that name one in ``x-tidegate-class``."""
+    limits: Limits = Limits()
+    tail: Tail = Tail()
+    marks: Marks = MarksConfig()
+    ladder: Ladder = LadderConfig()
+    retries: Retries = RetriesConfig()
+    quota: Quota = QuotaConfig()
+    lens: Lens = Lens()
+
+    _provenance: Provenance = PrivateAttr(default_factory=Provenance)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Lines for the start log at WARN: what was lowered, ignored or has no effect."""
+        return self._provenance.warnings
+
+    @property
+    def file(self) -> FilePath | None:
+        """The YAML that was read; None when there was none."""
+        return self._provenance.file
+
+    def origin(self, path: Path) -> Origin:
+        """Where the value at ``path`` came from; the default when nobody set it."""
+        return self._provenance.origins.get(path, DEFAULT)
+
+    def knows(self, provenance: Provenance) -> Settings:
+        """These settings, told where they came from."""
+        self._provenance = provenance
+        return self

@@ -1,0 +1,44 @@
+"""Sections ``shaping`` and ``classes``: the queue in front of the replicas, and who waits in it with whom."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tidegate.config.quantity import SIZE_TEXT
+from tidegate.config.section import Ranged, Section
+from tidegate.policy.classes import ClassConfig, ClassesConfig
+from tidegate.policy.queue import QueueConfig
+
+_CLASSES = ClassesConfig()
+
+Queue = Annotated[QueueConfig, Ranged(
+    max_requests=Field(ge=1, description="Most waiting requests; about twice the peak rate a second "
+                                         "(alias: VOLC_BUFFER_QUEUE_SIZE, SPEC S0-30)."),
+    max_tokens=Field(ge=1, description="Most prompt tokens that wait."),
+    max_bytes=(Field(ge=1, description="Most bytes of request bodies that wait."), *SIZE_TEXT),
+    max_overtakes=Field(ge=0, description="How often later requests that fit may pass one that does not; "
+                                          "then it goes first."),
+)]
+
+ServiceClass = Annotated[ClassConfig, Ranged(
+    weight=Field(gt=0, description="Part of the dispatched prompt tokens, against the other classes that wait."),
+    max_wait_s=Field(gt=0),
+    queue_share=Field(gt=0, le=1),
+)]
+
+
+class Shaping(Section):
+    """A queue bounded three ways, in deadline order, which refuses early what would be late."""
+
+    enabled: bool = True
+    """Off (also in ``mode: dev``): one class, no early refusal; the queue stays bounded."""
+    queue: Queue = QueueConfig()
+    long_threshold_tokens: Annotated[int, Field(ge=1)] = _CLASSES.long_threshold_tokens
+    """Prompts above it are of class ``long`` (alias: VOLC_PRIORITY_THRESHOLD, SPEC S0-31)."""
+
+
+Classes = dict[Annotated[str, Field(min_length=1, max_length=64)], ServiceClass]
+DEFAULT_CLASSES = _CLASSES.classes
+

