@@ -121,7 +121,7 @@ class Series:
         end = (_outcome_label(row), "" if row.refused is None else row.refused._value_)
         self.requests[end] = self.requests.get(end, 0) + 1
         if row.admitted_at:
-            self._observe_times(row)
+            self._observe_attempts(row)
             self.prompt_tokens += row.prompt_tokens
             self.output_tokens += row.output_tokens
         if row.queued_at:
@@ -131,7 +131,7 @@ class Series:
         if row.refused_in_stream:
             self.refused_in_stream += 1
 
-    def _observe_times(self, row: Row) -> None:
+    def _observe_attempts(self, row: Row) -> None:
         arrived_at = row.arrived_at
         if row.first_token_at:
             self.ttft.observe(row.first_token_at - arrived_at)
@@ -210,7 +210,7 @@ class Metrics:
     def snapshot(self, view: dict[str, Any], records_lost: int) -> Snapshot:
         """Everything counted since the start, with ``view`` (``Path.view(now)``) for the gauges."""
         return Snapshot(
-            [series.data(*names) for names, series in self._series.items() if series.requests],
+            [series.data(*names) for names, series in self._series.items() if series.requests or OTHER not in names],
             list(self._invalid.items()),
             self._loop_lag.data(),
             self._started_at,

@@ -1,0 +1,119 @@
+"""Gauges from ``Path.view``: what is so at this moment, per upstream and per replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+BREAKER_STATES = ("closed", "half_open", "open")
+
+UPSTREAM_GAUGES = (
+    ("tidegate_queue_requests", "Requests in our queue.", "requests"),
+    ("tidegate_queue_tokens", "Prompt tokens of the requests in our queue.", "tokens"),
+    ("tidegate_queue_bytes", "Body bytes of the requests in our queue.", "bytes"),
+)
+
+REPLICA_GAUGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("tidegate_slots_total", "KV slots of the replica; missing while its pool is unknown.", ("slots", "total")),
+    ("tidegate_slots_free", "Slots that the next request may reserve.", ("slots", "free")),
+    ("tidegate_slots_reserved", "Slots of admitted requests whose first byte has not come.", ("slots", "reserved")),
+    ("tidegate_slots_used", "Slots of requests that are being answered.", ("slots", "used")),
+    ("tidegate_slots_foreign", "Slots in use by load that did not come through us.", ("slots", "foreign")),
+    ("tidegate_limit_value", "Sequences that the adaptive limit lets the replica run for us.", ("limit",)),
+    ("tidegate_limit_in_flight", "Sequences in flight on the replica, counted against its limit.", ("in_flight",)),
+    ("tidegate_prefill_queued_tokens", "Prompt tokens sent that have no first token yet.", ("pending_tokens",)),
+    ("tidegate_replica_ready", "1 when the engine's last reading said that it is ready.", ("ready",)),
+)
+
+OVERDRAFTS = ("tidegate_slots_overdrafts", "Attempts whose tokens outgrew their reservation.")
+
+
+def gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
+    """One family per gauge; a figure that the view lacks (an unknown pool) is left out, never shown as 0."""
+    upstreams = _named(view, "upstreams")
+    replicas = _named(view, "replicas")
+    for name, definition, field in UPSTREAM_GAUGES:
+        yield _filled(GaugeMetricFamily(name, definition, labels=("upstream",)), upstreams, ("queue", field))
+    for name, definition, keys in REPLICA_GAUGES:
+        yield _filled(GaugeMetricFamily(name, definition, labels=("replica",)), replicas, keys)
+    yield _filled(CounterMetricFamily(*OVERDRAFTS, labels=("replica",)), replicas, ("slots", "overdrafts"))
+    yield _pressure(replicas)
+    yield _breakers(replicas)
+    yield from _of_path(view)
+
+
+def _of_path(view: Mapping[str, Any]) -> Iterator[Metric]:
+    scalars = (
+        (GaugeMetricFamily, "tidegate_marks", "Negative marks in force (session, user, source, model).", "marks"),
+        (GaugeMetricFamily, "tidegate_permits_open", "Permits that are not settled yet.", "permits_open"),
+        (
+            GaugeMetricFamily,
+            "tidegate_permits_leaked",
+            "Permits whose request is closed and that no abort explains; anything but 0 is a bug.",
+            "permit_leaks",
+        ),
+        (
+            CounterMetricFamily,
+            "tidegate_aborts_unconfirmed",
+            "Aborted attempts whose slots were given back because the engine did not confirm in time.",
+            "abort_unconfirmed",
+        ),
+    )
+    for kind, name, definition, key in scalars:
+        value = _number(view, (key,))
+        if value is not None:
+            yield kind(name, definition, value=value)
+
+
+def _pressure(replicas: Mapping[str, Any]) -> Metric:
+    family = GaugeMetricFamily(
+        "tidegate_pool_pressure_ratio",
+        "Share of the replica's slots that are not free (reserved, used or foreign).",
+        labels=("replica",),
+    )
+    for name, replica in replicas.items():
+        total, free = _number(replica, ("slots", "total")), _number(replica, ("slots", "free"))
+        if total and free is not None:
+            family.add_metric((name,), (total - free) / total)
+    return family
+
+
+def _breakers(replicas: Mapping[str, Any]) -> Metric:
+    family = GaugeMetricFamily(
+        "tidegate_breaker_state",
+        "1 for the state the replica's breaker is in, 0 for the others.",
+        labels=("replica", "state"),
+    )
+    for name, replica in replicas.items():
+        breaker = replica.get("breaker")
+        state = breaker.get("state") if isinstance(breaker, Mapping) else breaker
+        for each in BREAKER_STATES:
+            if state is not None:
+                family.add_metric((name, each), float(each == state))
+    return family
+
+
+def _filled(
+    family: GaugeMetricFamily | CounterMetricFamily, things: Mapping[str, Any], keys: tuple[str, ...]
+) -> Metric:
+    for name, thing in things.items():
+        value = _number(thing, keys)
+        if value is not None:
+            family.add_metric((name,), value)
+    return family
+
+
+def _named(view: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = view.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _number(thing: Any, keys: tuple[str, ...]) -> float | None:
+    for key in keys:
+        if not isinstance(thing, Mapping):
+            return None
+        thing = thing.get(key)
+    return float(thing) if isinstance(thing, int | float) else None

@@ -1,0 +1,93 @@
+"""Every reason and every ending has its sentence, and the phases add up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lens.rows import row, unsent
+from tidegate.lens.explain import ENDED, REFUSED, WAITED_FOR, explain, phases_s, seconds
+from tidegate.lens.row import Row
+from tidegate.policy.decisions import Reason
+from tidegate.policy.outcomes import Outcome
+
+ROUTE = "/v1/chat/completions"
+
+
+def text(each: Row) -> str:
+    return " ".join(explain(each))
+
+
+def test_every_reason_is_explained_as_a_wait_or_a_refusal() -> None:
+    assert set(WAITED_FOR) | set(REFUSED) == set(Reason)
+    assert set(ENDED) == set(Outcome)
+
+
+@pytest.mark.parametrize("reason", list(REFUSED))
+def test_a_refusal_names_its_status_code_cause_and_when_to_come_back(reason: Reason) -> None:
+    told = text(unsent(status=429, refused=reason, retry_after_s=2.5))
+    assert f"was refused with 429 ({reason.value}) after 3 s" in told
+    assert REFUSED[reason] in told
+    assert "come back after 2.5 s" in told
+
+
+@pytest.mark.parametrize("reason", list(WAITED_FOR))
+def test_a_wait_names_how_long_and_what_for(reason: Reason) -> None:
+    told = text(row(queued_at=100.0, admitted_at=102.0, waited_for=reason, predicted_wait_s=1.5))
+    assert "It waited 2 s in the queue (predicted: 1.5 s), because " + WAITED_FOR[reason] in told
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_every_ending_of_an_attempt_is_told(outcome: Outcome) -> None:
+    assert ENDED[outcome] in text(row(outcome=outcome))
+
+
+def test_an_answer_that_did_not_wait_is_told_in_order() -> None:
+    assert explain(row()) == [
+        f"Request req-1 ({ROUTE}, model chat, class interactive, tenant default) was answered 200 after 3 s.",
+        "It brought 100 prompt tokens and at most 64 output tokens; it reserved 2 slots.",
+        "It did not wait: nobody stood before it and a replica had room.",
+        "It ran on replica chat-0.",
+        "The answer was complete.",
+        "Time by phase: connect 10 ms, first token 490 ms, answer 2.5 s; 30 output tokens.",
+    ]
+
+
+def test_a_move_to_another_replica_is_told() -> None:
+    assert "It moved: attempt 2 ran on replica chat-1" in text(row(attempts=2, replica="chat-1"))
+
+
+def test_repeats_degraded_late_and_in_stream_errors_are_told() -> None:
+    told = text(
+        row(repeat=True, first_arrived_at=92.0, degraded="cache", deadline_s=2.0, refused_in_stream=True, sequences=3)
+    )
+    assert "Its client had come 8 s before under the same key" in told
+    assert "degraded: cache" in told
+    assert "late: its deadline was 2 s after arrival" in told
+    assert "went out as an event" in told
+    assert "for each of 3 sequences" in told
+
+
+def test_a_client_that_left_the_queue_is_no_refusal() -> None:
+    told = text(unsent(status=0, queued_at=100.0, waited_for=Reason.SLOTS))
+    assert "lost its client after 3 s" in told
+    assert "refused" not in told
+    assert "It waited 3 s in the queue" in told
+
+
+def test_a_call_refused_at_the_edge_is_one_sentence() -> None:
+    edge = Row(1, "req-9", "/v1/completions", 413, "body_too_large", 10.0, 10.5, 9)
+    told = "Request req-9 (/v1/completions) was refused at the edge: 413 (body_too_large) after 500 ms."
+    assert explain(edge) == [told]
+
+
+def test_phases_follow_each_other_without_gap_from_queue_to_close() -> None:
+    waited = row(queued_at=100.0, admitted_at=101.0, sent_at=101.25, first_token_at=102.0)
+    assert phases_s(waited) == {"queue": 1.0, "connect": 0.25, "first_token": 0.75, "answer": 1.0}
+    assert sum(phases_s(waited).values()) == waited.closed_at - waited.arrived_at
+
+
+@pytest.mark.parametrize(
+    ("value_s", "shown"), [(0.0, "0 ms"), (0.0123, "12.3 ms"), (0.9996, "1 s"), (61.25, "61.2 s"), (-0.5, "-500 ms")]
+)
+def test_durations_read_well(value_s: float, shown: str) -> None:
+    assert seconds(value_s) == shown
