@@ -1,0 +1,178 @@
+"""The few fields of a JSON body that decide something, and edits that leave the rest as it came."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from tidegate.errors import ProtocolError
+
+CUT_ABOVE_BYTES = 64 * 1024
+"""Bodies longer than this have their data URIs set aside before JSON is decoded: decoding holds
+the loop for about 1 ms a megabyte, skipping to the end of a string hardly at all."""
+SHORTEST_CUT_BYTES = 1024
+
+_NO_MARKER = re.compile(rb"(?!)")
+_IMAGE_PART = re.compile(rb'"type"\s*:\s*"(?:image_url|input_image|image)"')
+
+
+class Fields(msgspec.Struct):
+    """What is read of a chat, completion or embedding request. Absent and null are the same."""
+
+    model: str | None = None
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    max_output_tokens: int | None = None
+    """The name in the Responses API, which passes as class ``other``."""
+    n: int | None = None
+    best_of: int | None = None
+    messages: msgspec.Raw = msgspec.Raw()
+    prompt: msgspec.Raw = msgspec.Raw()
+    input: msgspec.Raw = msgspec.Raw()
+    service_tier: str | None = None
+    user: str | None = None
+
+    @property
+    def output_tokens(self) -> int | None:
+        """The bound on one sequence's output; None when the client set none."""
+        for bound in (self.max_completion_tokens, self.max_tokens, self.max_output_tokens):
+            if bound is not None:
+                return bound
+        return None
+
+
+class Prompt:
+    """The size of what goes in. ``tokens`` is exact where the client sent token ids, else None."""
+
+    __slots__ = ("images", "sequences", "text_bytes", "tokens")
+
+    def __init__(self, text_bytes: int = 0, sequences: int = 1, tokens: int | None = None, images: int = 0) -> None:
+        self.text_bytes = text_bytes
+        """JSON bytes of text, all sequences together."""
+        self.sequences = sequences
+        self.tokens = tokens
+        """Of all sequences together."""
+        self.images = images
+
+
+_fields = msgspec.json.Decoder(Fields)
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_texts = msgspec.json.Decoder(list[str])
+
+
+class Body:
+    """A JSON object as it came. ``cuts`` are data URIs set aside, in order."""
+
+    __slots__ = ("_cuts", "_marker", "_text", "fields", "size_bytes")
+
+    def __init__(self, text: bytes) -> None:
+        """Raises ``ProtocolError`` (400) when ``text`` is no JSON object or a field has a wrong type."""
+        self.size_bytes = len(text)
+        self._cuts: list[bytes] = []
+        self._marker = _NO_MARKER
+        self._text = text
+        if self.size_bytes > CUT_ABOVE_BYTES:
+            self._cut()
+        try:
+            self.fields = _fields.decode(self._text)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(str(error)) from None
+
+    def prompt(self) -> Prompt:
+        """How much goes in: ``messages``, else ``prompt``, else ``input``."""
+        fields = self.fields
+        raw = bytes(fields.messages)
+        if raw:
+            return self._of_messages(raw)
+        raw = bytes(fields.prompt) or bytes(fields.input)
+        return _of_text(raw) if raw else Prompt()
+
+    def canonical(self) -> bytes:
+        """The same for bodies that ask for the same: keys sorted, values as they came."""
+        members = _members(self._text)
+        for name in ("user", "service_tier", "stream", "stream_options"):
+            members.pop(name, None)
+        return self._restored(_joined({name: members[name] for name in sorted(members)}))
+
+    def edited(self, changes: dict[str, Any]) -> bytes:
+        """The body with ``changes`` written in; every other value keeps its bytes."""
+        if not changes:
+            return self._restored(self._text)
+        members: dict[str, Any] = _members(self._text)
+        for name, value in changes.items():
+            members[name] = msgspec.json.encode(value)
+        return self._restored(_joined(members))
+
+    def _of_messages(self, raw: bytes) -> Prompt:
+        if b'"image' not in raw and b'"input_image' not in raw:
+            return Prompt(len(raw))
+        if not self._cuts:
+            raw = _without_data_uris(raw, b"", [])
+        return Prompt(len(raw), images=len(_IMAGE_PART.findall(raw)))
+
+    def _cut(self) -> None:
+        # The marker must not occur in the text itself, or a client could move its own cuts about.
+        marker = b"tidegate:cut:"
+        while marker in self._text:
+            marker += b":"
+        self._marker = re.compile(b'"' + marker + rb'(\d+)"')
+        self._text = _without_data_uris(self._text, marker, self._cuts)
+
+    def _restored(self, text: bytes) -> bytes:
+        if not self._cuts:
+            return text
+        cuts = self._cuts
+        pieces = self._marker.split(text)
+        pieces[1::2] = [cuts[int(number)] for number in pieces[1::2]]
+        return b"".join(pieces)
+
+
+def _without_data_uris(text: bytes, marker: bytes, cuts: list[bytes]) -> bytes:
+    """``text`` with each long ``"data:…"`` string replaced by ``"{marker}{number}"``; those go to ``cuts``."""
+    kept: list[bytes] = []
+    start = 0
+    at = text.find(b'"data:')
+    while at >= 0:
+        end = text.find(b'"', at + 6)
+        if end < 0:
+            break
+        # After a backslash the quote belongs to the text: leave such strings to the decoder.
+        is_plain = text[at - 1 : at] != b"\\" and text[end - 1 : end] != b"\\"
+        if is_plain and end - at > SHORTEST_CUT_BYTES:
+            kept += (text[start:at], b'"%b%d"' % (marker, len(cuts)))
+            cuts.append(text[at : end + 1])
+            start = end + 1
+        at = text.find(b'"data:', end)
+    kept.append(text[start:])
+    return b"".join(kept)
+
+
+def _members(text: bytes) -> dict[str, Any]:
+    members: dict[str, Any] = _object.decode(text)
+    return members
+
+
+def _joined(members: dict[str, Any]) -> bytes:
+    return b"{%b}" % b",".join([b"%b:%b" % (msgspec.json.encode(name), raw) for name, raw in members.items()])
+
+
+def _of_text(raw: bytes) -> Prompt:
+    """A string, a list of strings, a list of token ids, or a list of such lists."""
+    if not raw.startswith(b"["):
+        return Prompt(len(raw))
+    first = raw[1:].lstrip()[:1]
+    if first == b'"':
+        try:
+            return Prompt(len(raw), sequences=len(_texts.decode(raw)))
+        except msgspec.DecodeError:
+            return Prompt(len(raw))
+    if first == b"[":
+        lists = raw.count(b"[") - 1
+        return Prompt(sequences=lists, tokens=raw.count(b",") + 1)
+    if first.isdigit():
+        return Prompt(tokens=raw.count(b",") + 1)
+    return Prompt(len(raw))

@@ -1,0 +1,64 @@
+"""Every header name that Tidegate reads or writes, lower-case, in one place."""
+
+from __future__ import annotations
+
+AUTHORIZATION = b"authorization"
+CONNECTION = b"connection"
+CONTENT_ENCODING = b"content-encoding"
+CONTENT_LENGTH = b"content-length"
+CONTENT_TYPE = b"content-type"
+EXPECT = b"expect"
+HOST = b"host"
+RETRY_AFTER = b"retry-after"
+TRANSFER_ENCODING = b"transfer-encoding"
+
+X_FORWARDED_FOR = b"x-forwarded-for"
+X_REQUEST_ID = b"x-request-id"
+"""Also ``Request.key``: a client that comes back under the same id keeps its place."""
+
+# In: what a client may tell us about one request.
+DEADLINE_MS = b"x-tidegate-deadline-ms"
+SERVICE_CLASS = b"x-tidegate-class"
+SESSION = b"x-tidegate-session"
+STAINLESS_READ_TIMEOUT = b"x-stainless-read-timeout"
+"""Seconds, sent by the stock OpenAI clients: bounds the first byte and each gap, not the total."""
+GRPC_TIMEOUT = b"grpc-timeout"
+
+# Out: what we tell about one answer.
+REASON = b"x-tidegate-reason"
+DEGRADED = b"x-tidegate-degraded"
+QUEUE_MS = b"x-tidegate-queue-ms"
+REPLICA = b"x-tidegate-replica"
+AGE = b"age"
+RETRY_AFTER_MS = b"retry-after-ms"
+"""The OpenAI clients read it before ``retry-after``."""
+SHOULD_RETRY = b"x-should-retry"
+"""``true`` or ``false``; the OpenAI clients let it win over the status code."""
+
+HOP_BY_HOP = frozenset(
+    {
+        CONNECTION,
+        TRANSFER_ENCODING,
+        b"http2-settings",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"upgrade",
+    }
+)
+"""RFC 9110 section 7.6.1: they belong to one connection and are never passed on."""
+
+OURS_IN = frozenset({DEADLINE_MS, SERVICE_CLASS, SESSION, STAINLESS_READ_TIMEOUT, GRPC_TIMEOUT})
+"""Read here and meaningless to an engine."""
+
+NOT_FORWARDED = (
+    HOP_BY_HOP | OURS_IN | {AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, X_REQUEST_ID, b"accept-encoding", b"cookie"}
+)
+"""Not copied from a client's request to an engine. ``accept-encoding`` goes because a compressed
+stream hides its events and usage; credentials go unless the endpoint passes them through."""
+
+NOT_RETURNED = HOP_BY_HOP | {CONTENT_LENGTH, X_REQUEST_ID, b"server"}
+"""Not copied from an engine's answer to a client."""

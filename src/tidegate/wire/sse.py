@@ -1,0 +1,106 @@
+"""Server-sent events: watched as they pass, and the few that we send ourselves.
+
+The stream's bytes are never changed and never parsed as JSON; what is needed is found by
+searching for byte patterns. Inside a JSON string every quote is escaped, so a pattern with
+quotes on both sides can't match what a model wrote.
+"""
+
+from __future__ import annotations
+
+import re
+
+HEARTBEAT = b": waiting\n\n"
+"""A comment: clients ignore it, and proxies between us see that the stream lives."""
+
+DATA = b"data:"
+LONGEST_EVENT_BYTES = 4 << 20
+"""An unfinished event above this is no longer watched, only forwarded."""
+
+_COMPLETION_TOKENS = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,9})')
+_PROMPT_TOKENS = re.compile(rb'"prompt_tokens"\s*:\s*(\d{1,9})')
+_ERROR_EVENT = re.compile(rb'(?:^|\n)(?:event: ?error\r?\n|data: ?\{\s*"error"\s*:\s*(?!null))')
+_DONE = re.compile(rb"(?:^|\n)data: ?\[DONE\]\s*$")
+_EVENT_END = re.compile(rb"\n\r?\n")
+
+
+class Usage:
+    """Tokens as the engine counted them; None where it did not say."""
+
+    __slots__ = ("completion_tokens", "prompt_tokens")
+
+    def __init__(self) -> None:
+        self.prompt_tokens: int | None = None
+        self.completion_tokens: int | None = None
+
+    def read(self, text: bytes) -> None:
+        """Take the last counts in ``text``; those found before stay where it has none."""
+        prompt = _PROMPT_TOKENS.findall(text)
+        if prompt:
+            self.prompt_tokens = int(prompt[-1])
+        completion = _COMPLETION_TOKENS.findall(text)
+        if completion:
+            self.completion_tokens = int(completion[-1])
+
+
+class EventScan:
+    """Watches one stream. The result does not depend on where reads split the bytes."""
+
+    __slots__ = ("_last", "_unfinished", "error_ends_at", "events", "usage")
+
+    def __init__(self) -> None:
+        self.events = 0
+        """Complete ``data`` events, ``[DONE]`` and usage among them."""
+        self.usage = Usage()
+        self.error_ends_at: int | None = None
+        """Set by the ``feed`` that met an error event: how many bytes of that read belong to the
+        stream up to the end of the error."""
+        self._unfinished = b""
+        self._last = b""
+
+    @property
+    def is_between_events(self) -> bool:
+        """A comment or an event of ours can go out here without breaking one of the engine's."""
+        return not self._unfinished
+
+    @property
+    def is_done(self) -> bool:
+        """The last thing that came is ``[DONE]``."""
+        return _DONE.search(self._last + self._unfinished) is not None
+
+    def feed(self, piece: bytes) -> int:
+        """Watch one read; how many ``data`` events became complete in it."""
+        whole = piece
+        if self._unfinished:
+            whole = self._unfinished + piece
+        if whole.endswith(b"\n\n"):
+            self._unfinished = b""
+        else:
+            whole = self._split(whole)
+            if not whole:
+                return 0
+        self._last = whole
+        count = whole.count(b"\ndata:") + whole.startswith(DATA)
+        if b'"completion_tokens"' in whole:
+            self.usage.read(whole)
+        if b"error" in whole and self.error_ends_at is None:
+            self._find_error(whole, len(piece) - len(whole) - len(self._unfinished))
+        self.events += count
+        return count
+
+    def _split(self, text: bytes) -> bytes:
+        """Keep what follows the last complete event; what comes before it."""
+        at = max(text.rfind(b"\n\n") + 2, text.rfind(b"\n\r\n") + 3)
+        at = 0 if at < 4 else at
+        self._unfinished = text[at:] if len(text) - at <= LONGEST_EVENT_BYTES else b""
+        return text[:at]
+
+    def _find_error(self, whole: bytes, offset: int) -> None:
+        found = _ERROR_EVENT.search(whole)
+        if found is not None:
+            end = _EVENT_END.search(whole, found.end())
+            self.error_ends_at = (end.end() if end else len(whole)) + offset
+
+
+def error_event(body: bytes) -> bytes:
+    """The event that ends a stream which cannot be completed. ``body``: see ``wire.errors``."""
+    return b"data: %b\n\n" % body
