@@ -32,7 +32,7 @@ VIEW: dict[str, Any] = {
             "slots": {"total": 100, "free": 40, "used": 50, "reserved": 10, "foreign": 0, "overdrafts": 2},
             "limit": 32.0,
             "in_flight": 6,
-            "pending_tokens": 128,
+            "pending_prefill_tokens": 128,
             "ready": True,
             "breaker": "half_open",
         },

@@ -24,7 +24,7 @@ REPLICA_GAUGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tidegate_slots_foreign", "Slots in use by load that did not come through us.", ("slots", "foreign")),
     ("tidegate_limit_value", "Sequences that the adaptive limit lets the replica run for us.", ("limit",)),
     ("tidegate_limit_in_flight", "Sequences in flight on the replica, counted against its limit.", ("in_flight",)),
-    ("tidegate_prefill_queued_tokens", "Prompt tokens sent that have no first token yet.", ("pending_tokens",)),
+    ("tidegate_prefill_queued_tokens", "Prompt tokens sent that have no first token yet.", ("pending_prefill_tokens",)),
     ("tidegate_replica_ready", "1 when the engine's last reading said that it is ready.", ("ready",)),
 )
 
