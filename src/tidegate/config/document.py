@@ -44,8 +44,9 @@ def read_document(text: str, source: str) -> Document:
         return document
     if not isinstance(root, MappingNode):
         place = _place(root, source)
-        document.problems.append(Problem((), "the file must hold sections (key: value), not a list or a word",
-                                         place=place))
+        document.problems.append(
+            Problem((), "the file must hold sections (key: value), not a list or a word", place=place)
+        )
         return document
     reader = _Reader(document, source)
     try:
@@ -105,8 +106,13 @@ class _Reader:
     def entry(self, node: Node, path: Path, key: Node | None = None) -> Any:
         key_mark = (key or node).start_mark
         self.document.origins[path] = Origin(
-            Kind.FILE, self.source, node.start_mark.line + 1, node.start_mark.column + 1,
-            key_mark.line + 1, key_mark.column + 1)
+            Kind.FILE,
+            self.source,
+            node.start_mark.line + 1,
+            node.start_mark.column + 1,
+            key_mark.line + 1,
+            key_mark.column + 1,
+        )
         return self.value(node, path)
 
     def mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:

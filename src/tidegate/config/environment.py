@@ -23,7 +23,7 @@ ALIASES: Mapping[str, Path] = {
 }
 """Parameter names of the middleware that the requirements describe (SPEC Appendix A, C26)."""
 PREFIX_CACHING = "VLLM_ENABLE_PREFIX_CACHING"
-"""Goes to every engine that Tidegate starts and that sets nothing itself (SPEC S0-82)."""
+"""Goes to every engine that Tidegate starts; vLLM itself knows only the flag (SPEC S0-82, C24)."""
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -41,19 +41,20 @@ def assignments(env: Mapping[str, str], tree: Tree, root: Shape) -> Iterator[Ass
     for name, path in ALIASES.items():
         if env.get(name):
             yield Assignment(path, env[name], Origin(Kind.ALIAS, name))
-    if env.get(PREFIX_CACHING):
-        for alias, upstream in _tables(tree.get(("upstreams",))):
-            engine = upstream.get("engine") if isinstance(upstream, dict) else None
-            if isinstance(engine, dict) and "prefix_caching" not in engine:
-                yield Assignment(("upstreams", alias, "engine", "prefix_caching"), env[PREFIX_CACHING],
-                                 Origin(Kind.ALIAS, PREFIX_CACHING))
     for name in sorted(env):
         if name.startswith(PREFIX) and env[name]:
             yield Assignment(path_of(name, tree, root), env[name], Origin(Kind.ENV, name))
 
 
-def _tables(value: Any) -> list[tuple[str, Any]]:
-    return list(value.items()) if isinstance(value, dict) else []
+def prefix_caching(env: Mapping[str, str], tree: Tree) -> Iterator[Assignment]:
+    """The variable for every engine that Tidegate starts, unless a stronger layer says otherwise."""
+    upstreams = tree.get(("upstreams",))
+    for alias, upstream in upstreams.items() if isinstance(upstreams, dict) and env.get(PREFIX_CACHING) else ():
+        path = ("upstreams", alias, "engine", "prefix_caching")
+        set_by = tree.origins.get(path)
+        is_stronger = set_by is not None and set_by.kind in (Kind.ENV, Kind.FLAG)
+        if isinstance(upstream, dict) and isinstance(upstream.get("engine"), dict) and not is_stronger:
+            yield Assignment(path, env[PREFIX_CACHING], Origin(Kind.ALIAS, PREFIX_CACHING))
 
 
 def path_of(name: str, tree: Tree, root: Shape) -> Path:
@@ -97,8 +98,9 @@ def _expand_one(document: Document, held: Tree, path: Path, text: str, env: Mapp
         name, fallback = match[1], match[2]
         if env.get(name) or fallback is not None:
             return env.get(name) or fallback
-        document.problems.append(Problem(
-            path, f"environment variable {name} is not set (set it, or write ${{{name}:-default}})"))
+        document.problems.append(
+            Problem(path, f"environment variable {name} is not set (set it, or write ${{{name}:-default}})")
+        )
         return ""
 
     origin = held.origins[path].with_raw(text)
@@ -107,5 +109,8 @@ def _expand_one(document: Document, held: Tree, path: Path, text: str, env: Mapp
 
 def unknown_aliases(env: Mapping[str, str]) -> list[str]:
     """Warnings for VOLC_ variables that mean nothing here."""
-    return [f"environment {name}: not known, ignored{suggestion(name, ALIASES)}"
-            for name in sorted(env) if name.startswith("VOLC_") and name not in ALIASES]
+    return [
+        f"environment {name}: not known, ignored{suggestion(name, ALIASES)}"
+        for name in sorted(env)
+        if name.startswith("VOLC_") and name not in ALIASES
+    ]

@@ -12,22 +12,27 @@ from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.quota import QuotaConfig
 from tidegate.policy.retries import RetriesConfig
 
-Ladder = Annotated[LadderConfig, Ranged(
-    enabled=Field(description="Off (also in ``mode: dev``): a refusal is always the honest error."),
-    order=Field(min_length=1, description="Rungs in the order they are tried; ``error`` is the last (SPEC S0-48)."),
-    answers=Ranged(
-        max_bytes=(Field(ge=1, description="Memory for stored answers."), *SIZE_TEXT),
-        max_answer_bytes=(Field(ge=1, description="A longer answer is not stored."), *SIZE_TEXT),
-        max_age_s=Field(gt=0),
+Ladder = Annotated[
+    LadderConfig,
+    Ranged(
+        enabled=Field(description="Off (also in ``mode: dev``): a refusal is always the honest error."),
+        order=Field(min_length=1, description="Rungs in the order they are tried; ``error`` is the last (SPEC S0-48)."),
+        answers=Ranged(
+            max_bytes=(Field(ge=1, description="Memory for stored answers."), *SIZE_TEXT),
+            max_answer_bytes=(Field(ge=1, description="A longer answer is not stored."), *SIZE_TEXT),
+            max_age_s=Field(gt=0),
+        ),
     ),
-)]
+]
 
-Retries = Annotated[RetriesConfig, Ranged(
-    enabled=Field(description="Off: the gateway never tries a second replica."),
-    ratio=Field(ge=0, le=1, description="Retries earned by each admitted request (SPEC C7)."),
-    floor_per_s=Field(ge=0, description="Retries earned each second, however little traffic there is."),
-    most=Field(ge=1, description="Retries that can be saved up."),
-)]
+Retries = Annotated[
+    RetriesConfig,
+    Ranged(
+        enabled=Field(description="Off: the gateway never tries a second replica."),
+        ratio=Field(ge=0, le=1, description="Retries earned by each admitted request (SPEC C7)."),
+        floor_per_s=Field(ge=0, description="Retries earned each second, however little traffic there is."),
+        most=Field(ge=1, description="Retries that can be saved up."),
+    ),
+]
 
 Quota = Annotated[QuotaConfig, Ranged(max_in_flight=Field(ge=1))]
-

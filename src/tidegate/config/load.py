@@ -12,20 +12,30 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from tidegate.config import environment
+from tidegate.config.assemble import slot_plans
 from tidegate.config.document import Document, read_document
 from tidegate.config.flags import Overrides, flag_origin
-from tidegate.config.origin import DEFAULT, Kind, Origin, Path
+from tidegate.config.origin import DEFAULT, Kind, Origin, Path, dotted
 from tidegate.config.problem import Problem
 from tidegate.config.section import plain
 from tidegate.config.settings import Provenance, Settings
+from tidegate.config.slot_plan import fitted
 from tidegate.config.stability import FILE as STABILITY_FILE
 from tidegate.config.stability import read_stability
+from tidegate.config.timeout_tree import contradictions
 from tidegate.config.tree import Tree
 from tidegate.config.validate import ROOT, check_values
 from tidegate.errors import ConfigError
 
 FILE = "tidegate.yaml"
-DEV_OFF: tuple[Path, ...] = (("shaping", "enabled"), ("tail", "enabled"), ("ladder", "enabled"))
+DEV_OFF: tuple[Path, ...] = (
+    ("shaping", "enabled"),
+    ("limits", "adaptive", "enabled"),
+    ("limits", "prefill", "enabled"),
+    ("tail", "enabled"),
+    ("ladder", "enabled"),
+)
+"""``mode: dev`` keeps the slots and nothing else that shapes or breaks (SPEC S0-13)."""
 
 
 @dataclass(slots=True)
@@ -48,8 +58,9 @@ class _Gathered:
             self.problems.append(Problem(path, "there is no such key", place=origin.place()))
 
 
-def load(path: FilePath | None, overrides: Overrides, env: Mapping[str, str],
-         folder: FilePath = FilePath()) -> Settings:
+def load(
+    path: FilePath | None, overrides: Overrides, env: Mapping[str, str], folder: FilePath = FilePath()
+) -> Settings:
     """The configuration from ``path``, or from ``tidegate.yaml`` in ``folder``, or from none.
 
     Raises ConfigError with every problem, each as ``file:line:col: section.key: message``.
@@ -60,12 +71,23 @@ def load(path: FilePath | None, overrides: Overrides, env: Mapping[str, str],
     _read_environment(gathered, env)
     for key, value in overrides.items():
         _override(gathered, key, value)
+    _read_prefix_caching(gathered, env)
     _apply_mode(gathered)
-    checked = check_values(gathered.tree)
+    checked = check_values(gathered.tree, env)
     problems = gathered.problems + checked.problems
     if problems or checked.settings is None:
         raise ConfigError(_rendered(problems, gathered.tree))
+    gathered.warnings += _advice(checked.settings, gathered.tree)
     return checked.settings.knows(Provenance(gathered.tree.origins, tuple(gathered.warnings), gathered.file))
+
+
+def _advice(settings: Settings, tree: Tree) -> list[str]:
+    """What works, but not as its author may think."""
+    lines = [line for plan in slot_plans(settings) for line in fitted(plan, "clamp") if settings.slots.enabled]
+    no_effect = ("shaping", "gpu_utilization_high_percent")
+    if no_effect in tree.origins:
+        lines.append(f"{tree.origins[no_effect].place()}: {dotted(no_effect)}: no effect, this version has no pacing")
+    return [*lines, *contradictions(settings)]
 
 
 def _read_files(gathered: _Gathered, path: FilePath | None, env: Mapping[str, str], folder: FilePath) -> None:
@@ -112,6 +134,17 @@ def _read_environment(gathered: _Gathered, env: Mapping[str, str]) -> None:
     for each in list(environment.assignments(env, gathered.tree, ROOT)):
         gathered.put(each.path, environment.typed(each.text, each.path, ROOT), each.origin)
     gathered.warnings += environment.unknown_aliases(env)
+
+
+def _read_prefix_caching(gathered: _Gathered, env: Mapping[str, str]) -> None:
+    found = list(environment.prefix_caching(env, gathered.tree))
+    for each in found:
+        gathered.put(each.path, environment.typed(each.text, each.path, ROOT), each.origin)
+    if env.get(environment.PREFIX_CACHING) and not found:
+        gathered.warnings.append(
+            f"environment {environment.PREFIX_CACHING}: no effect, Tidegate starts no engine here; "
+            "give the engine itself --enable-prefix-caching"
+        )
 
 
 def _override(gathered: _Gathered, path: Path, value: object) -> None:

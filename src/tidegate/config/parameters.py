@@ -163,15 +163,32 @@ def _below(inner: Shape, key: str) -> Iterator[Parameter]:
 def _parameter(key: str, info: FieldInfo, inner: Shape) -> Parameter:
     meaning = " ".join((info.description or "").split())
     default = info.get_default(call_default_factory=True)
-    return Parameter(key, inner.type_name(), default, _range(inner.metadata), meaning,
-                     tuple(re.findall(r"\b[SC]\d+(?:-\d+)?\b", meaning)))
+    return Parameter(
+        key,
+        inner.type_name(),
+        default,
+        _range(inner.metadata),
+        meaning,
+        tuple(re.findall(r"\b[SC]\d+(?:-\d+)?\b", meaning)),
+    )
 
 
-_BOUNDS = {"gt": "> {}", "ge": "≥ {}", "lt": "< {}", "le": "≤ {}", "min_length": "at least {} long",
-           "max_length": "at most {} long", "pattern": "matches {}"}
+_BOUNDS = {
+    "gt": "> {}",
+    "ge": "≥ {}",
+    "lt": "< {}",
+    "le": "≤ {}",
+    "min_length": "at least {} long",
+    "max_length": "at most {} long",
+    "pattern": "matches {}",
+}
 
 
 def _range(metadata: tuple[Any, ...]) -> str:
-    found = [form.format(getattr(each, bound)) for each in metadata for bound, form in _BOUNDS.items()
-             if not isinstance(each, Ranged) and getattr(each, bound, None) is not None]
+    found = [
+        form.format(getattr(each, bound))
+        for each in metadata
+        for bound, form in _BOUNDS.items()
+        if not isinstance(each, Ranged) and getattr(each, bound, None) is not None
+    ]
     return ", ".join(dict.fromkeys(found))

@@ -20,9 +20,12 @@ def bytes_of(value: Any) -> Any:
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
-SIZE_TEXT = (BeforeValidator(bytes_of),
-             WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0},
-                                       {"type": "string", "pattern": r"^\d+ *([KMG]i?)?B?$"}]}))
+SIZE_TEXT = (
+    BeforeValidator(bytes_of),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\d+ *([KMG]i?)?B?$"}]}
+    ),
+)
 """Lets a number of bytes be written with its unit."""
 
 Size = Annotated[int, Field(ge=0), *SIZE_TEXT]

@@ -19,8 +19,14 @@ from pydantic_core import CoreSchema, core_schema
 class Section(BaseModel):
     """Strict: a quoted number is text, and ``true`` is no number. Unknown keys refuse to start."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False,
-                              use_attribute_docstrings=True, validate_default=False)
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        validate_default=False,
+    )
 
 
 class Ranged:
@@ -34,7 +40,8 @@ class Ranged:
 
     def __init__(self, **ranges: Any) -> None:
         self.ranges: Mapping[str, tuple[Any, ...]] = {
-            name: each if isinstance(each, tuple) else (each,) for name, each in ranges.items()}
+            name: each if isinstance(each, tuple) else (each,) for name, each in ranges.items()
+        }
         self.built: dict[type[Any], type[Section]] = {}
 
     def model(self, config: type[Any]) -> type[Section]:
@@ -47,7 +54,8 @@ class Ranged:
         model = self.model(source)
         return core_schema.no_info_after_validator_function(
             lambda values: source(**{name: getattr(values, name) for name in type(values).model_fields}),
-            handler.generate_schema(model))
+            handler.generate_schema(model),
+        )
 
 
 def section_of(config: type[Any], ranges: Mapping[str, tuple[Any, ...]]) -> type[Section]:
@@ -98,7 +106,11 @@ def field_meanings(config: type[Any]) -> dict[str, str]:
     body = ast.parse(source).body[0]
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for declared, following in pairwise(statements):
-        if isinstance(declared, ast.AnnAssign) and isinstance(declared.target, ast.Name) \
-                and isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+        if (
+            isinstance(declared, ast.AnnAssign)
+            and isinstance(declared.target, ast.Name)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        ):
             meanings[declared.target.id] = inspect.cleandoc(str(following.value.value))
     return meanings

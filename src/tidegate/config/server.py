@@ -21,8 +21,7 @@ def _network(text: str) -> str:
     return text
 
 
-def _digest(text: str) -> str:
-    return text.lower()
+Digest = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$"), AfterValidator(str.lower)]
 
 
 class ApiKey(Section):
@@ -30,7 +29,7 @@ class ApiKey(Section):
 
     name: Annotated[str, Field(min_length=1)]
     """Shown in records and logs."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$"), AfterValidator(_digest)]
+    sha256: Digest
     """SHA-256 of the key in hex: ``printf %s "$KEY" | sha256sum``."""
     tenant: Annotated[str, Field(min_length=1)] = "default"
     """Whose quota and fair share the key's requests use."""
@@ -44,7 +43,7 @@ class Server(Section):
     port: Port = 8000
     """Data port; 0 takes any free one (SPEC S0-81)."""
     admin_host: str = "127.0.0.1"
-    """Address of the admin port. Any but a loopback address needs ``api_keys``."""
+    """Address of the admin port. Any but a loopback address needs ``admin_tokens``."""
     admin_port: Port = 8001
     """Admin port; 0 takes any free one."""
     max_body_bytes: Size = 32 * 2**20
@@ -57,6 +56,12 @@ class Server(Section):
     """Between SSE comments while a stream waits in the queue or for its first token; 0: none."""
     drain_s: Annotated[float, Field(ge=0)] = 30.0
     """How long running requests may finish after SIGTERM (SPEC S2-13)."""
+    head_s: Annotated[float, Field(gt=0)] = 30.0
+    """How long a client may send nothing in the middle of a request."""
+    connect_s: Annotated[float, Field(gt=0)] = 5.0
+    """For TCP and TLS to an engine."""
+    reuse_s: Annotated[float, Field(ge=0)] = 4.0
+    """Idle engine connections are dropped after it: uvicorn closes after 5 s, and a request must not meet that."""
     strict_paths: bool = False
     """Refuse /v1/* paths that Tidegate does not know, instead of passing them on as class ``other``."""
     log_requests: bool = False
@@ -65,3 +70,5 @@ class Server(Section):
     """Networks whose X-Forwarded-For or PROXY header names the client."""
     api_keys: tuple[ApiKey, ...] = ()
     """Who may call. None: anyone who reaches the loopback address."""
+    admin_tokens: tuple[Digest, ...] = ()
+    """SHA-256 in hex of every token that opens the admin API. None: anyone who reaches the loopback address."""

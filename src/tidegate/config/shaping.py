@@ -9,24 +9,46 @@ from pydantic import Field
 from tidegate.config.quantity import SIZE_TEXT
 from tidegate.config.section import Ranged, Section
 from tidegate.policy.classes import ClassConfig, ClassesConfig
+from tidegate.policy.margin import MarginConfig
 from tidegate.policy.queue import QueueConfig
 
 _CLASSES = ClassesConfig()
 
-Queue = Annotated[QueueConfig, Ranged(
-    max_requests=Field(ge=1, description="Most waiting requests; about twice the peak rate a second "
-                                         "(alias: VOLC_BUFFER_QUEUE_SIZE, SPEC S0-30)."),
-    max_tokens=Field(ge=1, description="Most prompt tokens that wait."),
-    max_bytes=(Field(ge=1, description="Most bytes of request bodies that wait."), *SIZE_TEXT),
-    max_overtakes=Field(ge=0, description="How often later requests that fit may pass one that does not; "
-                                          "then it goes first."),
-)]
+Queue = Annotated[
+    QueueConfig,
+    Ranged(
+        max_requests=Field(
+            ge=1,
+            description="Most waiting requests; about twice the peak rate a second "
+            "(alias: VOLC_BUFFER_QUEUE_SIZE, SPEC S0-30).",
+        ),
+        max_tokens=Field(ge=1, description="Most prompt tokens that wait."),
+        max_bytes=(Field(ge=1, description="Most bytes of request bodies that wait."), *SIZE_TEXT),
+        max_overtakes=Field(
+            ge=0, description="How often later requests that fit may pass one that does not; then it goes first."
+        ),
+    ),
+]
 
-ServiceClass = Annotated[ClassConfig, Ranged(
-    weight=Field(gt=0, description="Part of the dispatched prompt tokens, against the other classes that wait."),
-    max_wait_s=Field(gt=0),
-    queue_share=Field(gt=0, le=1),
-)]
+Margin = Annotated[
+    MarginConfig,
+    Ranged(
+        least=Field(gt=0, le=1, description="The margin tunes itself down to this share of a client's deadline."),
+        most=Field(gt=0, le=1, description="A predicted wait above this share of the deadline is refused early."),
+        late_share=Field(ge=0, le=1, description="Share of late answers above which the margin falls."),
+        early_share=Field(ge=0, le=1, description="Share of late answers below which the margin rises."),
+        window=Field(ge=1),
+    ),
+]
+
+ServiceClass = Annotated[
+    ClassConfig,
+    Ranged(
+        weight=Field(gt=0, description="Part of the dispatched prompt tokens, against the other classes that wait."),
+        max_wait_s=Field(gt=0),
+        queue_share=Field(gt=0, le=1),
+    ),
+]
 
 
 class Shaping(Section):
@@ -35,10 +57,13 @@ class Shaping(Section):
     enabled: bool = True
     """Off (also in ``mode: dev``): one class, no early refusal; the queue stays bounded."""
     queue: Queue = QueueConfig()
+    margin: Margin = MarginConfig()
     long_threshold_tokens: Annotated[int, Field(ge=1)] = _CLASSES.long_threshold_tokens
     """Prompts above it are of class ``long`` (alias: VOLC_PRIORITY_THRESHOLD, SPEC S0-31)."""
+    gpu_utilization_high_percent: Annotated[int, Field(ge=1, le=100)] = 85
+    """GPU load that counts as high (alias: VOLC_GPU_UTILIZATION_HIGH, SPEC S0-32). Only pacing reads it, which
+    this version does not have: it has no effect yet."""
 
 
 Classes = dict[Annotated[str, Field(min_length=1, max_length=64)], ServiceClass]
 DEFAULT_CLASSES = _CLASSES.classes
-

@@ -35,8 +35,11 @@ def read_stability(text: str, source: str) -> Document:
     for key, value in found.items():
         origin = replace(theirs.origins[(SECTION, key)], kind=Kind.STABILITY, written_as=f"{SECTION}.{key}")
         if key not in KEYS:
-            ours.problems.append(Problem((), f"unknown key{suggestion(key, KEYS)}", place=origin.place(of_key=True),
-                                         name=origin.written_as))
+            ours.problems.append(
+                Problem(
+                    (), f"unknown key{suggestion(key, KEYS)}", place=origin.place(of_key=True), name=origin.written_as
+                )
+            )
         elif key != "degrade_action":
             tree.put(KEYS[key], value, origin)
         elif value in ACTIONS:
@@ -51,5 +54,3 @@ def _bad_action(value: object) -> str:
     if value == "light_model":
         return "light_model names no model; give the order in tidegate.yaml under ladder.order instead"
     return f"must be cache_fallback or error_response, got {value!r}{suggestion(str(value), ACTIONS)}"
-
-

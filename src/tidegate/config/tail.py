@@ -17,32 +17,44 @@ _PHASE = Ranged(
     default_s=Field(gt=0, description="Holds until enough samples are there."),
 )
 
-Timeouts = Annotated[TimeoutsConfig, Ranged(
-    multiplier=Field(gt=1, description="Timeout = multiplier × P90 of the phase (SPEC S0-40, S0-45)."),
-    min_samples=Field(ge=1, description="Samples of a model, class and length before its own P90 counts."),
-    freeze_share=Field(gt=0, le=1, description="Share of timed-out samples from which learning stops."),
-    first_byte=_PHASE, gap=_PHASE, total=_PHASE,
-)]
+Timeouts = Annotated[
+    TimeoutsConfig,
+    Ranged(
+        multiplier=Field(gt=1, description="Timeout = multiplier × P90 of the phase (SPEC S0-40, S0-45)."),
+        min_samples=Field(ge=1, description="Samples of a model, class and length before its own P90 counts."),
+        freeze_share=Field(gt=0, le=1, description="Share of timed-out samples from which learning stops."),
+        first_byte=_PHASE,
+        gap=_PHASE,
+        total=_PHASE,
+    ),
+]
 
-Breaker = Annotated[BreakerConfig, Ranged(
-    enabled=Field(description="Off: a failing replica keeps its traffic."),
-    window_s=Field(gt=0, description="Results older than it are forgotten."),
-    min_calls=Field(ge=1, description="Results in the window before its shares count."),
-    failure_share=Field(gt=0, le=1, description="Share of failed attempts that opens it."),
-    slow_share=Field(gt=0, le=1, description="Share of slow attempts that opens it."),
-    consecutive_failures=Field(ge=1, description="Failures in a row that open it at once."),
-    cooldown_s=Field(gt=0, description="How long it stays open the first time."),
-    max_cooldown_s=Field(gt=0, description="Bound of the growing time it stays open."),
-    probes=Field(ge=1, description="Trial requests, and successes among them, that close it again."),
-)]
+Breaker = Annotated[
+    BreakerConfig,
+    Ranged(
+        enabled=Field(description="Off: a failing replica keeps its traffic."),
+        window_s=Field(gt=0, description="Results older than it are forgotten."),
+        min_calls=Field(ge=1, description="Results in the window before its shares count."),
+        failure_share=Field(gt=0, le=1, description="Share of failed attempts that opens it."),
+        slow_share=Field(gt=0, le=1, description="Share of slow attempts that opens it."),
+        consecutive_failures=Field(ge=1, description="Failures in a row that open it at once."),
+        cooldown_s=Field(gt=0, description="How long it stays open the first time."),
+        max_cooldown_s=Field(gt=0, description="Bound of the growing time it stays open."),
+        probes=Field(ge=1, description="Trial requests, and successes among them, that close it again."),
+    ),
+]
 
-Marks = Annotated[MarksConfig, Ranged(
-    enabled=Field(description="Off: no session is marked by itself."),
-    trigger_count=Field(ge=1, description="Timeouts of one session within the window that mark it high-risk "
-                                          "(SPEC S0-41, S0-47)."),
-    window_s=Field(gt=0, description="Window in which they count (SPEC S0-46)."),
-    high_risk_s=Field(gt=0),
-)]
+Marks = Annotated[
+    MarksConfig,
+    Ranged(
+        enabled=Field(description="Off: no session is marked by itself."),
+        trigger_count=Field(
+            ge=1, description="Timeouts of one session within the window that mark it high-risk (SPEC S0-41, S0-47)."
+        ),
+        window_s=Field(gt=0, description="Window in which they count (SPEC S0-46)."),
+        high_risk_s=Field(gt=0),
+    ),
+]
 
 
 class Tail(Section):

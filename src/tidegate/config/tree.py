@@ -20,8 +20,9 @@ class Tree:
         """Lay ``values`` over what is there; ``origins`` holds the place of each of their nodes."""
         self._merge(self.values, values, origins, ())
 
-    def _merge(self, into: dict[str, Any], values: Mapping[str, Any], origins: Mapping[Path, Origin],
-               path: Path) -> None:
+    def _merge(
+        self, into: dict[str, Any], values: Mapping[str, Any], origins: Mapping[Path, Origin], path: Path
+    ) -> None:
         for key, value in values.items():
             here = (*path, key)
             known = isinstance(into.get(key), dict)

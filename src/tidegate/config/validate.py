@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -26,7 +27,7 @@ class Checked:
     problems: list[Problem] = field(default_factory=list)
 
 
-def check_values(tree: Tree) -> Checked:
+def check_values(tree: Tree, env: Mapping[str, str]) -> Checked:
     """Types, ranges and unknown keys of every section.
 
     A faulty value is taken out and the rest is validated again, so that the cross-checks, which
@@ -46,10 +47,7 @@ def check_values(tree: Tree) -> Checked:
             removed = [_take_out(mended, each, taken) for each in found]
             if not any(removed):
                 return checked
-    if not checked.problems:
-        checked.problems += cross_check(checked.settings)
-    else:
-        checked.problems += [each for each in cross_check(checked.settings) if not _near(each.path, taken)]
+    checked.problems += [each for each in cross_check(checked.settings, env) if not _near(each.path, taken)]
     return checked
 
 

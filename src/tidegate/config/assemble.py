@@ -1,0 +1,72 @@
+"""The one place where configuration becomes what the policies take."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tidegate.config.settings import Settings
+from tidegate.config.slot_plan import SlotPlan, plan_engine, plan_replica
+from tidegate.config.upstreams import Upstream
+from tidegate.policy.classes import INTERACTIVE, LONG, ClassConfig, ClassesConfig
+from tidegate.policy.margin import MarginConfig
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.reading import ReplicaConfig
+from tidegate.policy.slots import SlotsConfig
+
+
+def path_config(settings: Settings) -> PathConfig:
+    """What ``Path`` is made from and reloaded with.
+
+    Capacities that the file leaves open stay None until an engine tells (``SlotPlan.told``).
+    """
+    return PathConfig(
+        replicas=tuple(replica_configs(settings)),
+        slots=SlotsConfig(
+            enabled=settings.slots.enabled,
+            default_max_tokens=settings.slots.default_max_tokens,
+        ),
+        classes=_classes(settings),
+        queue=settings.shaping.queue,
+        margin=settings.shaping.margin if settings.shaping.enabled else MarginConfig(least=1.0, most=1.0),
+        limit=settings.limits.adaptive,
+        prefill=settings.limits.prefill,
+        timeouts=replace(settings.tail.timeouts, enabled=settings.tail.enabled and settings.tail.timeouts.enabled),
+        breaker=replace(settings.tail.breaker, enabled=settings.tail.enabled and settings.tail.breaker.enabled),
+        marks=replace(settings.marks, enabled=settings.tail.enabled and settings.marks.enabled),
+        ladder=settings.ladder,
+        retries=settings.retries,
+        quota=settings.quota,
+    )
+
+
+def _classes(settings: Settings) -> ClassesConfig:
+    if settings.shaping.enabled:
+        return ClassesConfig(long_threshold_tokens=settings.shaping.long_threshold_tokens, classes=settings.classes)
+    alike = ClassConfig(max_wait_s=settings.classes[INTERACTIVE].max_wait_s)
+    return ClassesConfig(long_threshold_tokens=sys.maxsize, classes={INTERACTIVE: alike, LONG: alike})
+
+
+def replica_configs(settings: Settings) -> Iterator[ReplicaConfig]:
+    """Every replica of every upstream, with as much of its capacity as is known before it runs."""
+    for plan in slot_plans(settings):
+        grace_s = plan.abort_grace_s
+        known = ReplicaConfig(name=plan.replica, upstream=plan.upstream, capacity=plan.capacity())
+        yield known if grace_s is None else replace(known, abort_grace_s=grace_s)
+
+
+def replica_names(alias: str, upstream: Upstream) -> list[str]:
+    """Names of the upstream's replicas in the order of the file, the started engine last."""
+    names = [replica.name or f"{alias}-{index}" for index, replica in enumerate(upstream.replicas)]
+    return names if upstream.engine is None else [*names, f"{alias}-embedded"]
+
+
+def slot_plans(settings: Settings) -> Iterator[SlotPlan]:
+    """One plan for each replica of each upstream."""
+    for alias, upstream in settings.upstreams.items():
+        names = replica_names(alias, upstream)
+        for index, replica in enumerate(upstream.replicas):
+            yield plan_replica(replica, names[index], ("upstreams", alias, "replicas", index), settings.slots)
+        if upstream.engine is not None:
+            yield plan_engine(upstream.engine, names[-1], ("upstreams", alias, "engine"))
