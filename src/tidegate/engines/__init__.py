@@ -1,0 +1,1 @@
+"""ACTS on engines: what starts, calls, reads and simulates inference servers."""

@@ -1,0 +1,85 @@
+"""The users: when they call, how long they wait, and whether they call again.
+
+A client leaves when no token has come ``patience_s`` after its call, and calls again after its
+``retry_delay_s`` under the same request key, up to ``tries`` calls. A refused client comes back after
+the larger of that delay and Retry-After, as stock OpenAI SDKs do: they ignore a Retry-After over
+60 s, and do not come back when told that it is useless. An answer that breaks off is not repeated.
+"""
+
+from __future__ import annotations
+
+from tidegate.simulate.clock import Clock
+from tidegate.simulate.front import Front
+from tidegate.simulate.visit import Call, Demand, Ending, Visit
+
+LONGEST_RETRY_AFTER_S = 60.0
+
+
+class Clients:
+    def __init__(self, clock: Clock, tries: int) -> None:
+        self.visits: list[Visit] = []
+        self._clock = clock
+        self._tries = tries
+        self._calls = 0
+        self._front: Front
+
+    def start(self, front: Front, demands: list[Demand]) -> None:
+        """Every user calls ``front`` at their time."""
+        self._front = front
+        for demand in demands:
+            visit = Visit(demand)
+            self.visits.append(visit)
+            self._clock.schedule(demand.at, self._call, visit)
+
+    def first_token(self, call: Call) -> None:
+        call.first_token_at = self._clock.now
+        if call.visit.first_token_at is None:
+            call.visit.first_token_at = self._clock.now
+
+    def answered(self, call: Call, output_tokens: int, degraded: str | None = None) -> None:
+        visit = call.visit
+        if visit.first_token_at is None:
+            visit.first_token_at = self._clock.now
+        visit.output_tokens = output_tokens
+        visit.degraded = degraded
+        call.is_open = False
+        self._end(visit, Ending.ANSWERED)
+
+    def refused(self, call: Call, retry_after_s: float | None) -> None:
+        call.is_open = False
+        if retry_after_s is None:
+            self._end(call.visit, Ending.REFUSED)
+            return
+        pause_s = retry_after_s if retry_after_s <= LONGEST_RETRY_AFTER_S else 0.0
+        self._come_back(call.visit, Ending.REFUSED, pause_s)
+
+    def failed(self, call: Call, ending: Ending) -> None:
+        call.is_open = False
+        if call.first_token_at is not None:
+            self._end(call.visit, ending)
+        else:
+            self._come_back(call.visit, ending, 0.0)
+
+    def _call(self, visit: Visit) -> None:
+        visit.calls += 1
+        self._calls += 1
+        call = Call(self._calls, visit, self._clock.now)
+        self._clock.schedule(call.at + visit.demand.patience_s, self._lose_patience, call)
+        self._front.open(call)
+
+    def _lose_patience(self, call: Call) -> None:
+        if call.is_open and call.first_token_at is None:
+            call.is_open = False
+            self._front.leave(call)
+            self._come_back(call.visit, Ending.TIMEOUT, 0.0)
+
+    def _come_back(self, visit: Visit, ending: Ending, pause_s: float) -> None:
+        if visit.calls >= self._tries:
+            self._end(visit, ending)
+            return
+        delay_s = max(visit.demand.retry_delay_s, pause_s)
+        self._clock.schedule(self._clock.now + delay_s, self._call, visit)
+
+    def _end(self, visit: Visit, ending: Ending) -> None:
+        visit.ending = ending
+        visit.ended_at = self._clock.now

@@ -1,0 +1,71 @@
+"""A simulated engine on the clock: it wakes itself and tells one listener."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.engines.simulated import EngineEvent, SimulatedConfig, SimulatedEngine
+from tidegate.policy.reading import Reading
+from tidegate.simulate.clock import Clock
+from tidegate.simulate.fault import Fault, FaultKind
+
+
+class SimulatedReplica:
+    def __init__(self, name: str, config: SimulatedConfig, clock: Clock) -> None:
+        self.name = name
+        self.engine = SimulatedEngine(config)
+        self._clock = clock
+        self._listener: Callable[[EngineEvent], None] = _ignore
+        self._wakes_at = float("inf")
+
+    def listen(self, listener: Callable[[EngineEvent], None]) -> None:
+        """``listener`` hears every engine event at its time."""
+        self._listener = listener
+
+    def submit(self, request_id: int, prompt_tokens: int, output_tokens: int) -> bool:
+        """False: the connection was refused."""
+        taken = self.engine.submit(request_id, prompt_tokens, output_tokens, self._clock.now)
+        self._set_alarm()
+        return taken
+
+    def abort(self, request_id: int) -> None:
+        self.engine.abort(request_id, self._clock.now)
+        self._set_alarm()
+
+    def reading(self) -> Reading:
+        return self.engine.reading(self._clock.now)
+
+    def suffer(self, fault: Fault) -> None:
+        """Apply a fault now."""
+        now = self._clock.now
+        match fault.kind:
+            case FaultKind.CRASH:
+                self.engine.crash(now)
+            case FaultKind.RESTART:
+                self.engine.restart()
+            case FaultKind.HANG:
+                self.engine.hang(now)
+            case FaultKind.RESUME:
+                self.engine.resume(now)
+            case FaultKind.SLOW:
+                self.engine.slow(fault.factor, now)
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        due = self.engine.next_event_at()
+        if due is not None and due < self._wakes_at:
+            self._wakes_at = due
+            self._clock.schedule(due, self._wake, due)
+
+    def _wake(self, due: float) -> None:
+        # An alarm that a later, earlier one replaced has nothing left to tell.
+        if due != self._wakes_at:
+            return
+        self._wakes_at = float("inf")
+        for event in self.engine.advance(self._clock.now):
+            self._listener(event)
+        self._set_alarm()
+
+
+def _ignore(event: EngineEvent) -> None:
+    """Before anyone listens."""

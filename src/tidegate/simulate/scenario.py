@@ -1,0 +1,51 @@
+"""What a simulated run is made of: engines, traffic, faults, and what counts as good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tidegate.engines.step_model import SimulatedConfig
+from tidegate.simulate.fault import Fault
+from tidegate.simulate.visit import Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Slo:
+    """A request is good when it meets both. Not a deadline: clients wait longer."""
+
+    ttft_s: float
+    tpot_s: float
+    """Mean time per output token after the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """The window in which load is above capacity."""
+
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One seed's traffic for one fleet."""
+
+    name: str
+    engines: tuple[SimulatedConfig, ...]
+    demands: list[Demand]
+    slo: Slo
+    tries: int
+    """Calls that a client makes at most for one request."""
+    burst: Burst | None = None
+    faults: tuple[Fault, ...] = ()
+    source: str = "generated"
+    """Where the traffic comes from."""
+    notes: dict[str, float | int | str] = field(default_factory=dict)
+    """Computed figures worth printing, such as the capacity that the load is a share of."""
+
+
+class ScenarioBuilder(Protocol):
+    """A named scenario; equal seeds give equal scenarios."""
+
+    def build(self, seed: int) -> Scenario: ...

@@ -1,0 +1,44 @@
+"""The named scenarios. ``NAME`` or ``NAME@ARGUMENT``; load runs use the same traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from tidegate.errors import ConfigError
+from tidegate.simulate.scenario import ScenarioBuilder
+from tidegate.simulate.scenarios.campaign import campaign_bare
+from tidegate.simulate.scenarios.giant import GiantAmongShorts
+from tidegate.simulate.scenarios.replay import azure_code, azure_conv, mooncake
+from tidegate.simulate.scenarios.silence import SilenceThenBurst
+from tidegate.simulate.scenarios.steady import Steady
+
+SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
+    "steady": Steady.parse,
+    "campaign-bare": campaign_bare,
+    "silence-then-200": SilenceThenBurst.parse,
+    "giant-and-99": GiantAmongShorts.parse,
+    "azure-conv": azure_conv,
+    "azure-code": azure_code,
+    "mooncake": mooncake,
+}
+
+SCENARIO_HELP: dict[str, str] = {
+    "steady": "4 x A100, chat lengths, Poisson; steady@0.75 = share of capacity",
+    "campaign-bare": "4 x A100, 80 % short and 20 % long, at 40 s a step to 4.2 x base for 15 s",
+    "silence-then-200": "3 s of silence, then 200 requests in the fourth second",
+    "giant-and-99": "a 12k prompt among 99 short ones; @spread over 10 s, @without the giant",
+    "azure-conv": "Azure 2023 chat trace on one A100; azure-conv@K runs it K times as fast",
+    "azure-code": "Azure 2023 code trace (28 x bursts) on two A100; @K as above",
+    "mooncake": "Mooncake conversation trace (long prompts) on eight A100; @K as above",
+}
+
+
+def find_scenario(text: str) -> ScenarioBuilder:
+    """Raises ConfigError that names the known scenarios, or what is wrong with the argument."""
+    name, _, argument = text.partition("@")
+    if name not in SCENARIOS:
+        close = get_close_matches(name, SCENARIOS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(SCENARIOS)}"
+        raise ConfigError([f"unknown scenario {name!r}: {hint}"])
+    return SCENARIOS[name](argument)

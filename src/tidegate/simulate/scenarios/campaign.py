@@ -1,0 +1,72 @@
+"""A sales campaign: steady load, then a step far above capacity, then the base load again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+from tidegate.engines.presets import preset
+from tidegate.simulate.arrivals import Kind, Mix, demands, poisson
+from tidegate.simulate.capacity import saturated_rate
+from tidegate.simulate.scenario import Burst, Scenario, Slo
+from tidegate.simulate.scenarios.arguments import nothing
+from tidegate.simulate.streams import stream
+
+MIX = (
+    Kind("short", 0.8, prompt=(150, 450), output=(75, 225)),
+    Kind("long", 0.2, prompt=(2400, 3600), output=(300, 500)),
+)
+CAPACITY_SAMPLE = 4000
+"""Requests whose saturated run gives the capacity; more change it by less than 1 %."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """``step_s`` of ``step_factor`` × base load from ``step_at_s`` on; base is a share of capacity."""
+
+    name: str
+    step_s: float
+    engines: int = 4
+    chunk_tokens: int = 2048
+    base_share: float = 0.6
+    step_factor: float = 4.2
+    step_at_s: float = 40.0
+    duration_s: float = 120.0
+    patience_s: float = 7.0
+    tries: int = 2
+
+    def build(self, seed: int) -> Scenario:
+        engine = preset("A100", "llama-3-8b", chunk_tokens=self.chunk_tokens)
+        capacity_per_s = self.engines * self._engine_rate()
+        base_per_s = self.base_share * capacity_per_s
+        burst = Burst(self.step_at_s, self.step_at_s + self.step_s)
+        rng = stream(seed, "arrivals")
+        times = chain(
+            poisson(rng, base_per_s, 0.0, burst.start_s),
+            poisson(rng, base_per_s * self.step_factor, burst.start_s, burst.end_s),
+            poisson(rng, base_per_s, burst.end_s, self.duration_s),
+        )
+        return Scenario(
+            name=self.name,
+            engines=(engine,) * self.engines,
+            demands=demands(Mix(MIX, stream(seed, "lengths")).at(times), seed, self.patience_s),
+            slo=Slo(ttft_s=2.0, tpot_s=0.1),
+            tries=self.tries,
+            burst=burst,
+            notes={
+                "capacity_per_s": round(capacity_per_s, 2),
+                "base_per_s": round(base_per_s, 2),
+                "step_per_s": round(base_per_s * self.step_factor, 2),
+            },
+        )
+
+    def _engine_rate(self) -> float:
+        engine = preset("A100", "llama-3-8b", chunk_tokens=self.chunk_tokens)
+        sample = Mix(MIX, stream(0, "capacity")).at([0.0] * CAPACITY_SAMPLE)
+        return saturated_rate(engine, sample)
+
+
+def campaign_bare(argument: str) -> Campaign:
+    """No lighter model to fall back on: what queueing, order and early refusal can do alone."""
+    nothing("campaign-bare", argument)
+    return Campaign(name="campaign-bare", step_s=15.0)

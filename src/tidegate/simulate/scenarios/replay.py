@@ -1,0 +1,61 @@
+"""A trace, played as recorded or K times as fast.
+
+Clients wait 60 s for the first token and call once: the offered load is the trace's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidegate.engines.presets import preset
+from tidegate.engines.step_model import SimulatedConfig
+from tidegate.simulate.arrivals import Arrival, demands
+from tidegate.simulate.scenario import Scenario, Slo
+from tidegate.simulate.scenarios.arguments import positive_number
+from tidegate.simulate.traces import load_trace
+
+LONG_PROMPT_TOKENS = 2000
+"""Longer prompts are reported as class ``long``: shedding starves them first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    trace: str
+    speed: float
+    engines: tuple[SimulatedConfig, ...]
+    patience_s: float = 60.0
+
+    def build(self, seed: int) -> Scenario:
+        trace = load_trace(self.trace, seed)
+        rows = [self._faster(arrival) for arrival in trace.arrivals]
+        return Scenario(
+            name=f"{self.trace}@{self.speed:g}",
+            engines=self.engines,
+            demands=demands(rows, seed, self.patience_s),
+            slo=Slo(ttft_s=2.0, tpot_s=0.1),
+            tries=1,
+            source=trace.source,
+            notes={"rate_per_s": round(len(rows) / max(row.at for row in rows), 2)},
+        )
+
+    def _faster(self, arrival: Arrival) -> Arrival:
+        label = "long" if arrival.prompt_tokens > LONG_PROMPT_TOKENS else "short"
+        return replace(arrival, at=arrival.at / self.speed, label=label)
+
+
+def azure_conv(argument: str) -> Replay:
+    return _replay("azure-conv", argument, engines=1, chunk_tokens=512)
+
+
+def azure_code(argument: str) -> Replay:
+    return _replay("azure-code", argument, engines=2, chunk_tokens=512)
+
+
+def mooncake(argument: str) -> Replay:
+    """Without prefix cache: the simulated engine has none."""
+    return _replay("mooncake", argument, engines=8, chunk_tokens=2048)
+
+
+def _replay(trace: str, argument: str, engines: int, chunk_tokens: int) -> Replay:
+    engine = preset("A100", "llama-3-8b", chunk_tokens=chunk_tokens)
+    return Replay(trace=trace, speed=positive_number(trace, argument, 1.0), engines=(engine,) * engines)

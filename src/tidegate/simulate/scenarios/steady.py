@@ -1,0 +1,52 @@
+"""Constant load of chat requests: what a gateway costs or gains when nothing is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+
+from tidegate.engines.presets import preset
+from tidegate.simulate.arrivals import Arrival, demands, poisson
+from tidegate.simulate.capacity import saturated_rate
+from tidegate.simulate.scenario import Scenario, Slo
+from tidegate.simulate.scenarios.arguments import positive_number
+from tidegate.simulate.streams import stream
+from tidegate.simulate.traces import load_trace
+
+ENGINES = 4
+CAPACITY_SAMPLE = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    load: float
+    """Share of the fleet's saturated rate."""
+    duration_s: float = 300.0
+    patience_s: float = 60.0
+
+    @classmethod
+    def parse(cls, argument: str) -> Steady:
+        return cls(positive_number("steady", argument, 0.75))
+
+    def build(self, seed: int) -> Scenario:
+        engine = preset("A100", "llama-3-8b", chunk_tokens=512)
+        trace = load_trace("azure-conv", seed)
+        lengths = list(trace.arrivals)
+        stream(seed, "lengths").shuffle(lengths)
+        capacity_per_s = ENGINES * saturated_rate(engine, lengths[:CAPACITY_SAMPLE])
+        times = list(poisson(stream(seed, "arrivals"), self.load * capacity_per_s, 0.0, self.duration_s))
+        return Scenario(
+            name=f"steady@{self.load:g}",
+            engines=(engine,) * ENGINES,
+            demands=demands(_at(times, lengths), seed, self.patience_s),
+            slo=Slo(ttft_s=2.0, tpot_s=0.1),
+            tries=2,
+            source=f"Poisson arrivals; lengths: {trace.source}",
+            notes={"capacity_per_s": round(capacity_per_s, 2), "rate_per_s": round(self.load * capacity_per_s, 2)},
+        )
+
+
+def _at(times: list[float], lengths: list[Arrival]) -> list[Arrival]:
+    """The lengths at the given times, from the start again when they run out."""
+    rows = islice(cycle(lengths), len(times))
+    return [replace(row, at=time, label="chat") for time, row in zip(times, rows, strict=True)]

@@ -1,0 +1,73 @@
+"""What one user asks for, the calls their client makes for it, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Drawn by a scenario before any policy runs, so that all policies meet the same traffic."""
+
+    index: int
+    at: float
+    """First arrival, seconds from the start."""
+    prompt_tokens: int
+    output_tokens: int
+    """What the model will say. No policy sees it."""
+    max_tokens: int
+    """The bound that the client sends; every policy sees it."""
+    label: str
+    """Class in the report, such as ``short``. No policy sees it."""
+    patience_s: float
+    """The client leaves when no token has come after this time."""
+    retry_delay_s: float
+    """Its pause before it calls again."""
+    draw: int
+    """64 random bits that go with the request."""
+
+
+class Ending(Enum):
+    """How a visit, or one call of it, ended."""
+
+    ANSWERED = "answered"
+    TIMEOUT = "timeout"
+    """The client left, or the gateway or engine said that time was up."""
+    REFUSED = "refused"
+    ENGINE = "engine"
+    """The engine was unreachable, failed or stopped in the middle of the answer."""
+
+
+@dataclass(slots=True)
+class Visit:
+    """One user's request, over all calls that their client makes for it."""
+
+    demand: Demand
+    calls: int = 0
+    ending: Ending | None = None
+    """None while it lives, and at the end of the run if it never ended."""
+    ended_at: float = 0.0
+    first_token_at: float | None = None
+    output_tokens: int = 0
+    degraded: str | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        return self.ending is Ending.ANSWERED
+
+
+@dataclass(slots=True)
+class Call:
+    """One HTTP request of a visit."""
+
+    id: int
+    visit: Visit
+    at: float
+    is_open: bool = field(default=True)
+    first_token_at: float | None = None
+
+    @property
+    def draw(self) -> int:
+        """64 bits of this call alone (an odd multiplier gives each call of a visit another value)."""
+        return (self.visit.demand.draw + self.id * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
