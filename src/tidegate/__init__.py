@@ -1,0 +1,1 @@
+"""Tidegate: the stability layer for LLM inference."""

@@ -1,0 +1,167 @@
+"""The running attempts: every permit from its placement to its end, and what its end teaches."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from tidegate.policy import closing
+from tidegate.policy.margin import Margin
+from tidegate.policy.marks import MarkKind, Marks
+from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome
+from tidegate.policy.permit import Permit, PermitState
+from tidegate.policy.record import Record
+from tidegate.policy.replica import Replica
+from tidegate.policy.timeouts import Phase, Timeouts
+from tidegate.policy.upstream import Upstream
+
+SLOW_SHARE = 0.5
+"""A call is slow for the breaker when its first byte took more than this part of its timeout."""
+
+
+class Attempts:
+    __slots__ = ("_aborts", "_holders", "_last_id", "abort_unconfirmed", "margin", "marks", "timeouts")
+
+    def __init__(self, timeouts: Timeouts, margin: Margin, marks: Marks) -> None:
+        self.timeouts = timeouts
+        self.margin = margin
+        self.marks = marks
+        self.abort_unconfirmed = 0
+        """Aborts whose slots came back by the clock, not by the engine's word."""
+        self._last_id = 0
+        self._holders: dict[int, Replica] = {}
+        self._aborts: list[tuple[float, int, Permit]] = []
+
+    def __len__(self) -> int:
+        return len(self._holders)
+
+    def begin(self, record: Record, replica: Replica, output_tokens: int, now: float) -> Permit:
+        """Place a request on ``replica``: commits slots, limit, probe and prefill together."""
+        permit = self._permit(record, replica, output_tokens, now)
+        replica.take(permit, streaming=record.request.streaming)
+        self._holders[permit.id] = replica
+        record.attempts += 1
+        record.live_permits += 1
+        record.replica, record.admitted_at, record.reserved_slots = replica.name, now, permit.slots
+        return permit
+
+    def _permit(self, record: Record, replica: Replica, output_tokens: int, now: float) -> Permit:
+        request = record.request
+        allowed = self.timeouts.allowed(request.upstream, record.service_class, request.prompt_tokens, now)
+        total_by = min(now + allowed.total_s, request.deadline_at)
+        # An answer that does not stream has its first byte when it is complete.
+        first_byte_s = allowed.first_byte_s if request.streaming else allowed.total_s
+        self._last_id += 1
+        return Permit(
+            id=self._last_id,
+            request_id=request.id,
+            upstream=request.upstream,
+            replica=replica.name,
+            service_class=record.service_class,
+            slots=replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences),
+            sequences=request.sequences,
+            prompt_tokens=request.prompt_tokens,
+            pending_tokens=0,
+            generation=0,
+            probe=False,
+            admitted_at=now,
+            first_byte_by=min(now + first_byte_s, request.first_byte_by, total_by),
+            gap_s=allowed.gap_s,
+            total_by=total_by,
+        )
+
+    def first_token(self, permit: Permit, record: Record, now: float) -> None:
+        if permit.state is not PermitState.RESERVED:
+            raise ValueError(f"first token for permit {permit.id}, which is {permit.state.value}")
+        replica, seconds = self._holders[permit.id], now - permit.admitted_at
+        permit.first_token_at = record.first_token_at = now
+        if record.request.streaming:
+            predicted_s = replica.first_token.predict_s(permit.pending_tokens)
+            replica.limit.record(LimitSignal.SAMPLE, seconds, predicted_s, now)
+            replica.learn_first_token(permit, seconds)
+            self.timeouts.learn(closing.timing_key(permit), Phase.FIRST_BYTE, seconds, now, censored=False)
+        replica.started(permit)
+        closing.judge_margin(self.margin, record, now)
+
+    def settle(
+        self,
+        permit: Permit,
+        record: Record,
+        upstream: Upstream | None,
+        outcome: Outcome,
+        now: float,
+        *,
+        worst_gap_s: float | None,
+        still_running: bool,
+    ) -> None:
+        """End one attempt, once; ``record`` already holds its token counts."""
+        if permit.state in (PermitState.ABORTING, PermitState.SETTLED):
+            raise ValueError(f"permit {permit.id} was settled twice")
+        replica, effect = self._holders[permit.id], EFFECTS[outcome]
+        record.outcome = outcome
+        record.live_permits -= 1
+        streaming = record.request.streaming
+        self._judge(permit, record, replica, upstream, outcome, now)
+        closing.teach(self.timeouts, permit, outcome, streaming, now, worst_gap_s)
+        if effect.counts_against_client and record.request.session is not None:
+            self.marks.strike(MarkKind.SESSION, record.request.session, now)
+        if permit.first_token_at == 0.0:
+            closing.judge_margin(self.margin, record, now)
+        replica.let_go(permit, still_running=still_running, now=now)
+        if still_running:
+            heappush(self._aborts, (permit.abort_by, permit.id, permit))
+        else:
+            del self._holders[permit.id]
+
+    def _judge(
+        self, permit: Permit, record: Record, replica: Replica, upstream: Upstream | None, outcome: Outcome, now: float
+    ) -> None:
+        """What the ending says about the replica: breaker, limit, service time, reservation."""
+        effect, seconds, request = EFFECTS[outcome], now - permit.admitted_at, record.request
+        first_byte_at = permit.first_token_at or now
+        slow = request.streaming and first_byte_at - permit.admitted_at > SLOW_SHARE * (
+            permit.first_byte_by - permit.admitted_at
+        )
+        may_open = upstream is not None and upstream.may_open(replica)
+        replica.breaker.record(permit.generation, effect.breaker, now, slow=slow, may_open=may_open)
+        if effect.limit is LimitSignal.DROP:
+            replica.limit.record(LimitSignal.DROP, seconds, 0.0, now)
+        if outcome is not Outcome.OK:
+            return
+        if not request.streaming:
+            predicted_s = replica.whole.predict_s(record.output_tokens)
+            replica.limit.record(LimitSignal.SAMPLE, seconds, predicted_s, now)
+        replica.learn_whole(record.output_tokens, seconds)
+        replica.slots.note_usage(permit.slots, record.prompt_tokens + record.output_tokens)
+        if upstream is not None:
+            upstream.output_tokens.add(record.output_tokens / request.sequences)
+
+    def confirm(self, permit: Permit) -> None:
+        """The engine has stopped an aborted attempt; saying so twice is harmless."""
+        replica = self._holders.pop(permit.id, None)
+        if replica is None:
+            return
+        if permit.state is not PermitState.ABORTING:
+            raise ValueError(f"permit {permit.id} is {permit.state.value}, not aborting")
+        replica.confirm(permit)
+
+    def end_aborts(self, now: float) -> list[str]:
+        """Free what was aborted ``abort_grace_s`` ago and never confirmed. Returns the upstreams."""
+        moved = []
+        while self._aborts and (self._aborts[0][0] <= now or self._aborts[0][2].state is PermitState.SETTLED):
+            permit = heappop(self._aborts)[2]
+            if permit.state is PermitState.ABORTING:
+                self.abort_unconfirmed += 1
+                self.confirm(permit)
+                moved.append(permit.upstream)
+        return moved
+
+    def next_wakeup(self) -> float | None:
+        return self._aborts[0][0] if self._aborts else None
+
+    def overdue(self, now: float, grace_s: float = 60.0) -> int:
+        """Leaked permits: live long after the driver had to end them. Always 0, or it is a bug."""
+        return sum(
+            permit.state in (PermitState.RESERVED, PermitState.USED) and now > permit.total_by + grace_s
+            for replica in {id(each): each for each in self._holders.values()}.values()
+            for permit in replica.permits.values()
+        )

@@ -1,0 +1,72 @@
+"""What the end of an attempt or a request means: who is to blame, what was used, what is learned."""
+
+from __future__ import annotations
+
+from tidegate.policy.margin import Margin
+from tidegate.policy.outcomes import EFFECTS, Outcome, QuotaSignal, TimingSignal
+from tidegate.policy.patience import client_limit
+from tidegate.policy.permit import Permit
+from tidegate.policy.record import Record
+from tidegate.policy.request import NEVER, Request
+from tidegate.policy.timeouts import Key, Phase, Timeouts, length_bucket
+
+TIMED_OUT = {
+    Outcome.FIRST_BYTE_TIMEOUT: Phase.FIRST_BYTE,
+    Outcome.GAP_TIMEOUT: Phase.GAP,
+    Outcome.TOTAL_TIMEOUT: Phase.TOTAL,
+}
+
+
+def blame(outcome: Outcome, request: Request, now: float) -> Outcome:
+    """A first byte that is late only by the client's own limit is not the replica's fault (R4)."""
+    if outcome is Outcome.FIRST_BYTE_TIMEOUT and now >= client_limit(request):
+        return Outcome.TOTAL_TIMEOUT
+    return outcome
+
+
+def timing_key(permit: Permit) -> Key:
+    return permit.upstream, permit.service_class, length_bucket(permit.prompt_tokens)
+
+
+def teach(
+    timeouts: Timeouts, permit: Permit, outcome: Outcome, streaming: bool, now: float, worst_gap_s: float | None
+) -> None:
+    """Feed the dynamic timeouts with how long each phase lasted, or lasted at least."""
+    signal = EFFECTS[outcome].timing
+    if signal is TimingSignal.IGNORE:
+        return
+    key, seconds = timing_key(permit), now - permit.admitted_at
+    if signal is TimingSignal.SAMPLE:
+        timeouts.learn(key, Phase.TOTAL, seconds, now, censored=False)
+        if worst_gap_s is not None:
+            timeouts.learn(key, Phase.GAP, worst_gap_s, now, censored=False)
+        return
+    phase = TIMED_OUT.get(outcome)
+    if phase is Phase.GAP:
+        timeouts.learn(key, phase, permit.gap_s, now, censored=True)
+    elif phase is not None:
+        timeouts.learn(key, phase, seconds, now, censored=True)
+    elif permit.first_token_at == 0.0 and streaming:
+        # The client left first: its wait is a lower bound, and no sign that we are overloaded.
+        timeouts.learn(key, Phase.FIRST_BYTE, seconds, now, censored=False)
+
+
+def judge_margin(margin: Margin, record: Record, now: float) -> None:
+    """Whether a request that had waited reached its first byte in the client's time."""
+    limit = client_limit(record.request)
+    if record.queued_at and limit < NEVER:
+        margin.record(late=now >= limit or record.outcome is Outcome.CLIENT_LEFT)
+
+
+def used_tokens(record: Record) -> int:
+    """Tokens the tenant pays for."""
+    if record.outcome is None or not record.attempts or EFFECTS[record.outcome].quota is QuotaSignal.REFUND:
+        return 0
+    return record.prompt_tokens + record.output_tokens
+
+
+def went_empty(record: Record) -> bool:
+    """The client got nothing, and coming back makes sense."""
+    if record.first_token_at or record.degraded or record.outcome in (Outcome.OK, Outcome.CLIENT_FAULT):
+        return False
+    return record.refused is None or record.retry_after_s > 0

@@ -1,0 +1,406 @@
+"""The one stateful door: every request's decisions, in the order in which they are taken.
+
+    ENTRY, at arrival:        validity → marks → deadline → quota → queue
+    PLACEMENT, when it fits:  deadline again → replica (health, breaker, sequences, slots, limit,
+                              queued prefill) of least cost → commit all of it in one step
+
+Synchronous, single-writer, not re-entrant. ``settle``, ``cancel`` and the like only change state;
+``advance`` decides what that lets happen, and is called after each of them and at ``next_wakeup``.
+"""
+
+from __future__ import annotations
+
+from tidegate.policy import closing, entry, snapshot
+from tidegate.policy.attempts import Attempts
+from tidegate.policy.change import Diff, Drain
+from tidegate.policy.classes import INTERACTIVE, classify
+from tidegate.policy.decisions import Admit, Alteration, Answer, Decision, Reason, Refuse, Verdict, Wait
+from tidegate.policy.ladder import Ladder
+from tidegate.policy.line import Ticket
+from tidegate.policy.margin import Margin
+from tidegate.policy.marks import Marks
+from tidegate.policy.outcomes import EFFECTS, Outcome
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.patience import Patience, client_limit, patience
+from tidegate.policy.permit import Permit, Progress
+from tidegate.policy.quota import Quota
+from tidegate.policy.reading import Reading
+from tidegate.policy.record import Record
+from tidegate.policy.reload import reshape
+from tidegate.policy.repeats import Repeats
+from tidegate.policy.request import NEVER, Request
+from tidegate.policy.retries import RetryAllowance
+from tidegate.policy.timeouts import Timeouts
+from tidegate.policy.upstream import Upstream
+
+
+class Path:
+    """Holds all policy state of one data process."""
+
+    def __init__(self, config: PathConfig, now: float) -> None:
+        self.config = PathConfig()
+        self.upstreams: dict[str, Upstream] = {}
+        self.marks = Marks(config.marks)
+        self.quota = Quota(config.quota)
+        self.ladder = Ladder(config.ladder)
+        self.timeouts = Timeouts(config.timeouts)
+        self.margin = Margin(config.margin)
+        self.allowance = RetryAllowance(config.retries, now)
+        self.repeats = Repeats()
+        self.attempts = Attempts(self.timeouts, self.margin, self.marks)
+        self._open: dict[int, Record] = {}
+        self._tickets: dict[int, Ticket] = {}
+        self._last_ticket = 0
+        self.apply(config, now)
+
+    # ---- ENTRY ------------------------------------------------------------------------------
+
+    ENTRY = (entry.validity, entry.marks, entry.deadline, entry.quota)
+
+    def offer(self, request: Request, now: float) -> Decision:
+        """Decide on a new request. Every offer is followed by exactly one ``close``."""
+        if request.id in self._open:
+            raise ValueError(f"request {request.id} was offered twice")
+        record = self._open_record(request, now)
+        upstream = self.upstreams.get(request.upstream)
+        if upstream is None:
+            return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL, None, entry.known_models(self.upstreams)), now)
+        for check in self.ENTRY:
+            refusal = check(self, record, upstream, now)
+            if refusal is not None:
+                return self._refuse(record, refusal, now)
+        self._charge(record)
+        barred = Reason.BEHIND_OTHERS
+        if upstream.queue.requests == 0:
+            placed = self._place(record, upstream, now)
+            if isinstance(placed, Admit):
+                return placed
+            barred = placed
+        return self._stand_in_queue(record, upstream, barred, now)
+
+    def _open_record(self, request: Request, now: float) -> Record:
+        service_class = classify(self.config.classes, request.prompt_tokens, request.class_hint)
+        record = Record(request, service_class, request.arrived_at, prompt_tokens=request.prompt_tokens)
+        if request.key is not None and len(self.repeats):
+            first = self.repeats.first_arrival(request.tenant, request.key, now)
+            if first is not None:
+                record.first_arrived_at, record.repeat = first, True
+        self._open[request.id] = record
+        return record
+
+    def _charge(self, record: Record) -> None:
+        request = record.request
+        tokens = request.prompt_tokens + request.sequences * self.output_tokens(request)
+        record.charged_tokens = tokens
+        self.quota.charge(request.tenant, tokens)
+
+    def output_tokens(self, request: Request) -> int:
+        """Output tokens reserved per sequence."""
+        return self.config.slots.default_max_tokens if request.max_tokens is None else request.max_tokens
+
+    def _stand_in_queue(self, record: Record, upstream: Upstream, barred: Reason, now: float) -> Decision:
+        request, queue = record.request, upstream.queue
+        record.waited_for = barred
+        full = queue.has_room(request, record.service_class)
+        if full is not None:
+            return self._refuse(record, Refuse(full, self._drain_s(record, upstream, now)), now)
+        held = self._patience(record, upstream)
+        line = queue.lines[record.service_class]
+        # Only a repeat is due before others of its class; counting is exact for it and free for the rest.
+        before = line.tokens_before(held.due_at) if record.repeat else line.tokens
+        wait_s = upstream.predict_wait_s(record.service_class, before, now)
+        record.predicted_wait_s = wait_s or 0.0
+        if now + record.predicted_wait_s > held.expires_at:
+            return self._refuse(record, self._too_late(record, upstream, held, now), now)
+        self._last_ticket += 1
+        ticket = Ticket(self._last_ticket, request, record.service_class, held.due_at, held.expires_at, now)
+        record.queued_at = now
+        self._tickets[ticket.id] = ticket
+        queue.enter(ticket, now)
+        upstream.moved = True
+        return Wait(ticket.id, barred)
+
+    def _patience(self, record: Record, upstream: Upstream) -> Patience:
+        request = record.request
+        service_s = upstream.service_s(request.prompt_tokens, self.output_tokens(request))
+        max_wait_s = self.config.classes.classes[record.service_class].max_wait_s
+        return patience(request, record.first_arrived_at, max_wait_s, self.margin.value, service_s)
+
+    # ---- PLACEMENT --------------------------------------------------------------------------
+
+    def _place(self, record: Record, upstream: Upstream, now: float, avoid: str | None = None) -> Admit | Reason:
+        request = record.request
+        output_tokens = self.output_tokens(request)
+        replica = upstream.choose(request, output_tokens, now, avoid)
+        if isinstance(replica, Reason):
+            return replica
+        permit = self.attempts.begin(record, replica, output_tokens, now)
+        self.allowance.admitted()
+        bound = request.max_tokens is None and replica.slots.total is not None
+        return Admit(permit, Alteration(output_tokens) if bound else None)
+
+    def advance(self, now: float) -> list[Verdict]:
+        """The tickets that are decided now."""
+        for name in self.attempts.end_aborts(now):
+            self._moved(name)
+        verdicts: list[Verdict] = []
+        if self._tickets:
+            for upstream in [*self.upstreams.values()]:
+                wakeup = upstream.next_wakeup()
+                if wakeup is not None and wakeup <= now:
+                    upstream.wake(now)
+                    self._expire(upstream, now, verdicts)
+                if upstream.moved and upstream.queue.requests:
+                    while self._serve_next(upstream, now, verdicts):
+                        pass
+                upstream.moved = False
+        return verdicts
+
+    def _serve_next(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> bool:
+        """Decide one ticket: the first head that fits somewhere. False: none does."""
+        heads = upstream.queue.heads()
+        for index, ticket in enumerate(heads):
+            record = self._open[ticket.request.id]
+            if not upstream.replicas:
+                self._refuse_ticket(ticket, upstream, now, verdicts)
+                return True
+            if client_limit(ticket.request) < NEVER and now > self._patience(record, upstream).expires_at:
+                self._refuse_ticket(ticket, upstream, now, verdicts)
+                return True
+            placed = self._place(record, upstream, now)
+            if isinstance(placed, Admit):
+                upstream.queue.dispatch(ticket, now)
+                del self._tickets[ticket.id]
+                for passed in heads[:index]:
+                    passed.overtaken += 1
+                verdicts.append(Verdict(ticket.id, record.request.id, placed))
+                return True
+            if record.waited_for is Reason.BEHIND_OTHERS:
+                record.waited_for = placed
+        return False
+
+    def _expire(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
+        for ticket in upstream.queue.expired(now):
+            self._answer_ticket(ticket, upstream, now, verdicts)
+            upstream.moved = True
+
+    def _refuse_ticket(self, ticket: Ticket, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
+        upstream.queue.leave(ticket, now)
+        self._answer_ticket(ticket, upstream, now, verdicts)
+
+    def _answer_ticket(self, ticket: Ticket, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
+        """The end of a ticket that is out of the queue and was not admitted."""
+        del self._tickets[ticket.id]
+        record = self._open[ticket.request.id]
+        refusal = self._too_late(record, upstream, self._patience(record, upstream), now)
+        verdicts.append(Verdict(ticket.id, record.request.id, self._refuse(record, refusal, now)))
+
+    # ---- refusals ---------------------------------------------------------------------------
+
+    def _refuse(self, record: Record, refusal: Refuse, now: float) -> Answer | Refuse:
+        """Every refusal walks the ladder first, once."""
+        record.refused, record.retry_after_s = refusal.reason, refusal.retry_after_s or 0.0
+        answer = self.ladder.descend(record.request, refusal, now)
+        if isinstance(answer, Answer):
+            record.degraded = answer.degraded
+        return answer
+
+    def _too_late(self, record: Record, upstream: Upstream, held: Patience, now: float) -> Refuse:
+        reason = Reason.DEADLINE_UNREACHABLE if held.is_clients else Reason.QUEUE_TIMEOUT
+        if not any(replica.ready for replica in upstream.replicas):
+            reason = Reason.NO_REPLICA
+        return Refuse(reason, self._drain_s(record, upstream, now))
+
+    def _drain_s(self, record: Record, upstream: Upstream, now: float) -> float:
+        """Retry-After: the drain of the queue this client would stand behind, × 0.8–1.2 (R7)."""
+        tokens = upstream.queue.lines[record.service_class].tokens
+        wait_s = upstream.predict_wait_s(record.service_class, tokens, now)
+        return entry.jittered(1.0 if wait_s is None else wait_s, record.request.draw)
+
+    # ---- the running attempt ----------------------------------------------------------------
+
+    def cancel(self, ticket_id: int, now: float) -> None:
+        """The waiting client has left. A ticket that was decided already is none of its business."""
+        ticket = self._tickets.pop(ticket_id, None)
+        if ticket is None:
+            return
+        upstream = self.upstreams[ticket.request.upstream]
+        upstream.queue.leave(ticket, now)
+        upstream.moved = True
+        record = self._open[ticket.request.id]
+        record.outcome = Outcome.CLIENT_LEFT
+        closing.judge_margin(self.margin, record, now)
+
+    def amend(self, request_id: int, prompt_tokens: int, now: float) -> Reason | None:
+        """Exact prompt tokens of a request that is not placed yet; a Reason when it can never fit."""
+        record = self._open[request_id]
+        request, upstream = record.request, self.upstreams[record.request.upstream]
+        for ticket in self._tickets.values():
+            if ticket.request is request:
+                upstream.queue.recount(ticket, prompt_tokens)
+        request.prompt_tokens = record.prompt_tokens = prompt_tokens
+        request.prompt_exact = True
+        refusal = entry.validity(self, record, upstream, now)
+        return None if refusal is None else refusal.reason
+
+    def progress(self, permit: Permit, event: Progress, now: float, tokens: int = 0) -> None:
+        """What a driver saw of an attempt. ABORTED may come after ``close``; the rest may not."""
+        if event is Progress.ABORTED:
+            self.attempts.confirm(permit)
+            self._moved(permit.upstream)
+            return
+        record = self._open[permit.request_id]
+        if event is Progress.SENT:
+            record.sent_at = now
+        elif event is Progress.TOKENS:
+            record.output_tokens += tokens
+        else:
+            self.attempts.first_token(permit, record, now)
+            self._moved(permit.upstream)
+
+    def again(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
+        """One more attempt elsewhere after ``cause``. Never waits, so it cannot deadlock."""
+        record = self._open[request_id]
+        upstream = self.upstreams.get(record.request.upstream)
+        if upstream is None:
+            return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL), now)
+        if record.live_permits or record.attempts != 1 or not EFFECTS[cause].retry:
+            raise ValueError(f"request {request_id} may not be tried again after {cause.value}")
+        elsewhere = any(each.ready and each.name != record.replica for each in upstream.replicas)
+        if not elsewhere:
+            return self._refuse(record, Refuse(Reason.NO_REPLICA, self._drain_s(record, upstream, now)), now)
+        if not self.allowance.spend(now):
+            refusal = Refuse(Reason.RETRY_ALLOWANCE, self._drain_s(record, upstream, now))
+            return self._refuse(record, refusal, now)
+        placed = self._place(record, upstream, now, avoid=record.replica)
+        if isinstance(placed, Reason):
+            return self._refuse(record, Refuse(placed, self._drain_s(record, upstream, now)), now)
+        return placed
+
+    def settle(
+        self,
+        permit: Permit,
+        outcome: Outcome,
+        now: float,
+        *,
+        output_tokens: int | None = None,
+        prompt_tokens: int | None = None,
+        worst_gap_s: float | None = None,
+        still_running: bool = False,
+    ) -> None:
+        """End one attempt, once. ``still_running``: it was aborted and the engine has not confirmed.
+
+        Token counts come from the engine's usage where it gave one; ``worst_gap_s`` is the longest
+        silence inside the answer.
+        """
+        record = self._open[permit.request_id]
+        if output_tokens is not None:
+            record.output_tokens = output_tokens
+        if prompt_tokens is not None:
+            record.prompt_tokens = prompt_tokens
+        self.attempts.settle(
+            permit,
+            record,
+            self.upstreams.get(permit.upstream),
+            closing.blame(outcome, record.request, now),
+            now,
+            worst_gap_s=worst_gap_s,
+            still_running=still_running,
+        )
+        self._moved(permit.upstream)
+
+    def close(self, request_id: int, now: float) -> Record:
+        """End a request, once, after its last attempt. Returns its record."""
+        record = self._open[request_id]
+        if record.live_permits:
+            raise ValueError(f"request {request_id} still has {record.live_permits} live permit(s)")
+        del self._open[request_id]
+        record.closed_at = now
+        request = record.request
+        if record.charged_tokens:
+            self.quota.close(request.tenant, record.charged_tokens, closing.used_tokens(record))
+        if request.key is not None and closing.went_empty(record):
+            self.repeats.went_empty(request.tenant, request.key, record.first_arrived_at)
+        return record
+
+    def remember(self, cache_key: bytes, body: bytes, now: float) -> None:
+        """Keep a finished answer for the ladder's cache rung."""
+        if self.ladder.keeps_answers:
+            self.ladder.answers.remember(cache_key, body, now)
+
+    # ---- the world around -------------------------------------------------------------------
+
+    def observe(self, replica_name: str, reading: Reading, now: float) -> None:
+        """Take what an engine reported. Of an unknown replica, or from another clock's future: no use."""
+        if reading.at > now:
+            return
+        for upstream in self.upstreams.values():
+            for replica in upstream.replicas:
+                if replica.name == replica_name:
+                    for permit in replica.observe(reading):
+                        self.attempts.confirm(permit)
+                    upstream.moved = True
+
+    def apply(self, change: PathConfig | Drain, now: float) -> Diff:
+        """Take a change into the running state; nothing that runs or waits is dropped."""
+        if isinstance(change, Drain):
+            return self._drain(change)
+        lines = reshape(self.upstreams, self.config, change, now)
+        self.config = change
+        self.marks.config, self.quota.config, self.allowance.config = change.marks, change.quota, change.retries
+        self.margin.reconfigure(change.margin)
+        self.timeouts.reconfigure(change.timeouts)
+        self.ladder.reconfigure(change.ladder)
+        for record in self._open.values():
+            if record.service_class not in change.classes.classes:
+                record.service_class = INTERACTIVE
+        return Diff(tuple(lines))
+
+    def _drain(self, change: Drain) -> Diff:
+        lines = []
+        for upstream in self.upstreams.values():
+            for replica in upstream.replicas:
+                if replica.name == change.replica and replica.draining is not change.on:
+                    replica.draining, upstream.moved = change.on, True
+                    lines.append(f"replica {replica.name}: draining {not change.on} -> {change.on}")
+        return Diff(tuple(lines))
+
+    def _moved(self, upstream: str) -> None:
+        known = self.upstreams.get(upstream)
+        if known is not None:
+            known.moved = True
+
+    def next_wakeup(self) -> float | None:
+        """When ``advance`` may decide something though nothing happened."""
+        wakeup = self.attempts.next_wakeup()
+        if self._tickets:
+            for upstream in self.upstreams.values():
+                at = upstream.next_wakeup()
+                if at is not None and (wakeup is None or at < wakeup):
+                    wakeup = at
+        return wakeup
+
+    def view(self, now: float) -> dict[str, object]:
+        """The state in figures, for gauges, ``explain`` and tests."""
+        replicas = [replica for upstream in self.upstreams.values() for replica in upstream.replicas]
+        return {
+            "open_requests": len(self._open),
+            "waiting": len(self._tickets),
+            "permits": len(self.attempts),
+            "permit_leaks": self.attempts.overdue(now),
+            "abort_unconfirmed": self.attempts.abort_unconfirmed,
+            "margin": self.margin.value,
+            "retry_allowance": self.allowance.left,
+            "marks": len(self.marks.live(now)),
+            "cache": self.ladder.answers.view(),
+            "queues": {name: upstream.queue.view() for name, upstream in self.upstreams.items()},
+            "replicas": {replica.name: replica.view() for replica in replicas},
+        }
+
+    def dump(self, now: float) -> dict[str, object]:
+        """What is worth keeping over a restart."""
+        return snapshot.dump(self.upstreams, self.marks, self.margin, now)
+
+    def restore(self, state: dict[str, object], now: float) -> None:
+        """Take what ``dump`` gave, perhaps on another clock. Raises ValueError for anything else."""
+        snapshot.restore(state, self.upstreams, self.marks, self.margin, now)

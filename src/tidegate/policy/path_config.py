@@ -1,0 +1,42 @@
+"""Every policy's parameters, as one value: what a driver makes a ``Path`` from and reloads it with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidegate.policy.breaker import BreakerConfig
+from tidegate.policy.classes import ClassesConfig
+from tidegate.policy.ladder import LadderConfig
+from tidegate.policy.limits.adaptive import LimitConfig
+from tidegate.policy.limits.prefill import PrefillConfig
+from tidegate.policy.margin import MarginConfig
+from tidegate.policy.marks import MarksConfig
+from tidegate.policy.queue import QueueConfig
+from tidegate.policy.quota import QuotaConfig
+from tidegate.policy.reading import ReplicaConfig
+from tidegate.policy.retries import RetriesConfig
+from tidegate.policy.slots import SlotsConfig
+from tidegate.policy.timeouts import TimeoutsConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathConfig:
+    replicas: tuple[ReplicaConfig, ...] = ()
+    slots: SlotsConfig = field(default=SlotsConfig())
+    classes: ClassesConfig = field(default=ClassesConfig())
+    queue: QueueConfig = field(default=QueueConfig())
+    margin: MarginConfig = field(default=MarginConfig())
+    limit: LimitConfig = field(default=LimitConfig())
+    prefill: PrefillConfig = field(default=PrefillConfig())
+    timeouts: TimeoutsConfig = field(default=TimeoutsConfig())
+    breaker: BreakerConfig = field(default=BreakerConfig())
+    marks: MarksConfig = field(default=MarksConfig())
+    ladder: LadderConfig = field(default=LadderConfig())
+    retries: RetriesConfig = field(default=RetriesConfig())
+    quota: QuotaConfig = field(default=QuotaConfig())
+
+    def __post_init__(self) -> None:
+        names = [replica.name for replica in self.replicas]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two replicas cannot share a name: {', '.join(twice)}")

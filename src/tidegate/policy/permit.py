@@ -1,0 +1,54 @@
+"""The right to run one attempt on one replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class PermitState(Enum):
+    RESERVED = "reserved"
+    """Admitted; no byte has come back yet."""
+    USED = "used"
+    """The first byte has come: the engine holds KV for it."""
+    ABORTING = "aborting"
+    """Over for the client; the engine has not confirmed that it stopped."""
+    SETTLED = "settled"
+
+
+class Progress(Enum):
+    """What a driver reports of a running attempt."""
+
+    SENT = "sent"
+    FIRST_TOKEN = "first_token"
+    TOKENS = "tokens"
+    ABORTED = "aborted"
+    """The engine confirmed that an aborted attempt has stopped."""
+
+
+@dataclass(slots=True)
+class Permit:
+    """Held from admission to the end of the stream or the confirmed abort; settled once."""
+
+    id: int
+    request_id: int
+    upstream: str
+    replica: str
+    service_class: str
+    slots: int
+    sequences: int
+    prompt_tokens: int
+    pending_tokens: int
+    """Prefill work on the replica at admission, this request's included."""
+    generation: int
+    """The breaker's generation: a result that is older than the last transition is ignored."""
+    probe: bool
+    """A half-open trial of the replica."""
+    admitted_at: float
+    first_byte_by: float
+    gap_s: float
+    total_by: float
+    state: PermitState = PermitState.RESERVED
+    first_token_at: float = 0.0
+    abort_by: float = 0.0
+    """When an unconfirmed abort gives its slots back all the same."""

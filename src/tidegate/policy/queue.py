@@ -1,0 +1,125 @@
+"""The waiting requests of one upstream: three bounds, one line per class, one order between lines.
+
+Bounds (R10) count requests, prompt tokens and body bytes; a class may fill its ``queue_share`` of
+each. Between lines, the one with the least dispatched work ÷ weight goes next (start-time fair
+queueing, research: VTC 2401.00588); a line that comes back from idle is lifted to the least of the
+busy ones, so it cannot spend credit it gathered while absent. Inside a line, earliest deadline
+first. When the next ticket does not fit anywhere, the other lines may pass it, at most
+``max_overtakes`` times; then the queue waits for it, so a giant request cannot starve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from tidegate.policy.classes import INTERACTIVE, ClassConfig, ClassesConfig
+from tidegate.policy.decisions import Reason
+from tidegate.policy.line import Line, Ticket
+from tidegate.policy.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueConfig:
+    max_requests: int = 2000
+    """S0-30: about twice the peak rate of requests a second."""
+    max_tokens: int = 2_000_000
+    max_bytes: int = 256 * 1024 * 1024
+    max_overtakes: int = 32
+
+    def __post_init__(self) -> None:
+        if min(self.max_requests, self.max_tokens, self.max_bytes) < 1 or self.max_overtakes < 0:
+            raise ValueError(f"every bound of the queue must be at least 1, max_overtakes at least 0: {self}")
+
+
+class Queue:
+    __slots__ = ("_classes", "_expiry", "config", "lines", "requests")
+
+    def __init__(self, config: QueueConfig, classes: ClassesConfig) -> None:
+        self.config = config
+        self._classes = classes.classes
+        self.lines = {name: Line(c.weight) for name, c in classes.classes.items()}
+        self.requests = 0
+        self._expiry: list[tuple[float, int, Ticket]] = []
+
+    def has_room(self, request: Request, service_class: str) -> Reason | None:
+        config, line = self.config, self.lines[service_class]
+        share = self._classes[service_class].queue_share
+        if self.requests >= config.max_requests or line.requests >= config.max_requests * share:
+            return Reason.QUEUE_FULL
+        tokens = sum(each.tokens for each in self.lines.values()) + request.prompt_tokens
+        if tokens > config.max_tokens or line.tokens + request.prompt_tokens > config.max_tokens * share:
+            return Reason.QUEUE_TOKENS
+        size = sum(each.bytes for each in self.lines.values()) + request.body_bytes
+        if size > config.max_bytes or line.bytes + request.body_bytes > config.max_bytes * share:
+            return Reason.QUEUE_BYTES
+        return None
+
+    def enter(self, ticket: Ticket, now: float) -> None:
+        line = self.lines[ticket.service_class]
+        if line.requests == 0:
+            line.work = max(line.work, min((each.work for each in self.lines.values() if each.requests), default=0.0))
+        line.enter(ticket, now)
+        self.requests += 1
+        heappush(self._expiry, (ticket.expires_at, ticket.id, ticket))
+
+    def heads(self) -> list[Ticket]:
+        """The tickets that may go now, best first; one whose patience is spent stands alone."""
+        waiting = [(line.work, name, line) for name, line in self.lines.items() if line.requests]
+        waiting.sort(key=lambda entry: entry[:2])
+        heads = [ticket for _, _, line in waiting if (ticket := line.head()) is not None]
+        for ticket in heads:
+            if ticket.overtaken > self.config.max_overtakes:
+                return [ticket]
+        return heads
+
+    def dispatch(self, ticket: Ticket, now: float) -> None:
+        self.lines[ticket.service_class].dispatched(ticket, now)
+        self.requests -= 1
+
+    def leave(self, ticket: Ticket, now: float) -> None:
+        self.lines[ticket.service_class].leave(ticket, now)
+        self.requests -= 1
+
+    def recount(self, ticket: Ticket, prompt_tokens: int) -> None:
+        """A waiting request's prompt was counted exactly; call before the request itself changes."""
+        self.lines[ticket.service_class].tokens += prompt_tokens - ticket.request.prompt_tokens
+
+    def expired(self, now: float) -> list[Ticket]:
+        """Tickets that must be refused now, taken out of the queue."""
+        out = []
+        while self._expiry and (self._expiry[0][2].gone or self._expiry[0][0] <= now):
+            ticket = heappop(self._expiry)[2]
+            if not ticket.gone:
+                self.leave(ticket, now)
+                out.append(ticket)
+        return out
+
+    def next_expiry(self) -> float | None:
+        while self._expiry and self._expiry[0][2].gone:
+            heappop(self._expiry)
+        return self._expiry[0][0] if self._expiry else None
+
+    def reclass(self, config: QueueConfig, classes: ClassesConfig, now: float) -> None:
+        """Take new bounds and classes; tickets of a class that is gone move to ``interactive``."""
+        old, self.config, self._classes = self.lines, config, classes.classes
+        self.lines = {name: _keep(old.get(name), c) for name, c in classes.classes.items()}
+        for name in old.keys() - classes.classes.keys():
+            for ticket in old[name].tickets():
+                ticket.service_class = INTERACTIVE
+                self.lines[INTERACTIVE].enter(ticket, now)
+
+    def view(self) -> dict[str, object]:
+        return {
+            "requests": self.requests,
+            "tokens": sum(line.tokens for line in self.lines.values()),
+            "bytes": sum(line.bytes for line in self.lines.values()),
+            "classes": {name: {"requests": line.requests, "tokens": line.tokens} for name, line in self.lines.items()},
+        }
+
+
+def _keep(line: Line | None, config: ClassConfig) -> Line:
+    if line is None:
+        return Line(config.weight)
+    line.weight = config.weight
+    return line

@@ -1,0 +1,54 @@
+"""What an engine reports about itself, and what a replica is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Reading:
+    """One look at a replica. ``None`` means that this engine does not tell."""
+
+    at: float
+    """When the engine was asked, on the driver's clock."""
+    ready: bool = True
+    running: int | None = None
+    """Sequences in the running batch."""
+    waiting: int | None = None
+    """Requests in the engine's own queue."""
+    kv_used_tokens: int | None = None
+    preemptions: int | None = None
+    """Total since the engine started."""
+    error: str = ""
+    """Why ``ready`` is False, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What one replica can hold. None: unknown, that gate stays open and the adaptive limit acts."""
+
+    kv_tokens: int | None = None
+    """KV pool in tokens."""
+    slot_tokens: int = 256
+    """Size of one slot in tokens: slot_bytes ÷ KV bytes per token."""
+    sequences: int | None = None
+    """Most sequences the engine runs beside each other."""
+    context_tokens: int | None = None
+    """Longest prompt + output of one sequence."""
+
+    @property
+    def slots(self) -> int | None:
+        return None if self.kv_tokens is None else self.kv_tokens // self.slot_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaConfig:
+    """One engine server, as the policies know it."""
+
+    name: str
+    upstream: str
+    capacity: Capacity = Capacity()
+    abort_grace_s: float = 2.0
+    """How long an aborted attempt keeps its slots when the engine never confirms."""
+    confirms_aborts: bool = False
+    """Readings of this engine tell how many sequences run, so aborts can be confirmed."""

@@ -1,0 +1,43 @@
+"""One row per request: what happened, when, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.policy.decisions import Reason
+from tidegate.policy.outcomes import Outcome
+from tidegate.policy.request import Request
+
+
+@dataclass(slots=True)
+class Record:
+    """Filled while the request lives, handed out by ``Path.close``. Times on the driver's clock;
+    0.0 for a moment that never came."""
+
+    request: Request
+    service_class: str
+    first_arrived_at: float
+    """Earlier than ``request.arrived_at`` when the client came back under the same key."""
+    queued_at: float = 0.0
+    admitted_at: float = 0.0
+    sent_at: float = 0.0
+    first_token_at: float = 0.0
+    closed_at: float = 0.0
+    attempts: int = 0
+    replica: str | None = None
+    outcome: Outcome | None = None
+    """Of the last attempt; None when none was made."""
+    refused: Reason | None = None
+    waited_for: Reason | None = None
+    """The first gate that kept it waiting."""
+    degraded: str | None = None
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    reserved_slots: int = 0
+    predicted_wait_s: float = 0.0
+    retry_after_s: float = 0.0
+    repeat: bool = False
+    """The client had come before under the same key and got nothing."""
+    charged_tokens: int = 0
+    live_permits: int = 0
+    """Attempts that are not settled; 0 in a closed record."""

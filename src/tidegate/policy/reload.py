@@ -1,0 +1,71 @@
+"""Takes a new configuration into running state, object by object, and says what moved.
+
+Nothing running is dropped: a removed replica gets no more requests and its permits settle in its own
+ledger; a removed class empties into ``interactive``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.reading import Capacity, ReplicaConfig
+from tidegate.policy.replica import Replica
+from tidegate.policy.upstream import Upstream
+
+
+def reshape(upstreams: dict[str, Upstream], old: PathConfig, new: PathConfig, now: float) -> list[str]:
+    """Bring ``upstreams`` to ``new``. Returns a line per change.
+
+    An upstream that lost its last replica stays while somebody waits in it; ``Path.advance`` refuses them.
+    """
+    known = {replica.name: replica for upstream in upstreams.values() for replica in upstream.replicas}
+    for upstream in upstreams.values():
+        upstream.replicas = []
+        upstream.queue.reclass(new.queue, new.classes, now)
+        upstream.moved = True
+    for config in new.replicas:
+        upstream = upstreams.setdefault(config.upstream, Upstream(config.upstream, new.queue, new.classes))
+        upstream.replicas.append(_replica(known.get(config.name), config, new, now))
+    for upstream in [*upstreams.values()]:
+        if not upstream.replicas and not upstream.queue.requests:
+            del upstreams[upstream.name]
+    return _changes(old, new)
+
+
+def _replica(known: Replica | None, config: ReplicaConfig, new: PathConfig, now: float) -> Replica:
+    held = config if new.slots.enabled else _without_pool(config)
+    # Under another upstream the same name is another server: its ledger starts empty.
+    if known is None or known.config.upstream != config.upstream:
+        return Replica(held, new.limit, new.prefill, new.breaker)
+    known.reconfigure(held, new.limit, new.prefill, new.breaker, now)
+    return known
+
+
+def _without_pool(config: ReplicaConfig) -> ReplicaConfig:
+    capacity = Capacity(sequences=config.capacity.sequences, context_tokens=config.capacity.context_tokens)
+    return ReplicaConfig(
+        name=config.name,
+        upstream=config.upstream,
+        capacity=capacity,
+        abort_grace_s=config.abort_grace_s,
+        confirms_aborts=config.confirms_aborts,
+    )
+
+
+def _changes(old: PathConfig, new: PathConfig) -> list[str]:
+    before = {replica.name: replica for replica in old.replicas}
+    after = {replica.name: replica for replica in new.replicas}
+    lines = [f"replica {name}: added to {after[name].upstream}" for name in after if name not in before]
+    lines += [f"replica {name}: removed, drains" for name in before if name not in after]
+    lines += [f"replica {name}: changed" for name in after if name in before and before[name] != after[name]]
+    for section in fields(PathConfig):
+        was, is_now = getattr(old, section.name), getattr(new, section.name)
+        if section.name == "replicas" or was == is_now:
+            continue
+        lines += [
+            f"{section.name}.{each.name}: {getattr(was, each.name)} -> {getattr(is_now, each.name)}"
+            for each in fields(was)
+            if getattr(was, each.name) != getattr(is_now, each.name)
+        ]
+    return lines

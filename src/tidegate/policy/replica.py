@@ -1,0 +1,225 @@
+"""One engine server as placement sees it: what it holds, what it may get, and how it has behaved."""
+
+from __future__ import annotations
+
+from tidegate.policy.breaker import Breaker, BreakerConfig, State
+from tidegate.policy.decisions import Reason
+from tidegate.policy.estimates import LatencyFit
+from tidegate.policy.limits.adaptive import AdaptiveLimit, LimitConfig
+from tidegate.policy.limits.prefill import FEW_SAMPLES, PrefillConfig, prefill_bound_tokens
+from tidegate.policy.permit import Permit, PermitState
+from tidegate.policy.reading import Reading, ReplicaConfig
+from tidegate.policy.slots import Slots
+
+
+class Replica:
+    """State of one replica. Own accounting first (R1); readings correct it."""
+
+    __slots__ = (
+        "_foreign_before",
+        "_prefill",
+        "aborting",
+        "bound_tokens",
+        "breaker",
+        "config",
+        "draining",
+        "first_token",
+        "foreign_sequences",
+        "in_flight",
+        "limit",
+        "name",
+        "pending_tokens",
+        "permits",
+        "reading",
+        "ready",
+        "slots",
+        "token_s",
+        "whole",
+    )
+
+    def __init__(
+        self, config: ReplicaConfig, limit: LimitConfig, prefill: PrefillConfig, breaker: BreakerConfig
+    ) -> None:
+        self.config = config
+        self.name = config.name
+        self.slots = Slots(config.capacity)
+        self.limit = AdaptiveLimit(limit)
+        self.breaker = Breaker(breaker)
+        self.ready = True
+        self.draining = False
+        self.in_flight = 0
+        """Sequences of our permits, unconfirmed aborts included."""
+        self.pending_tokens = 0
+        """Prompt tokens of admitted streams that have no first token yet."""
+        self.permits: dict[int, Permit] = {}
+        """Everything that holds something here, by permit id."""
+        self.aborting: list[Permit] = []
+        self.foreign_sequences = 0
+        self.reading: Reading | None = None
+        self.first_token = LatencyFit()
+        """Seconds to the first token over prefill tokens pending at admission (streams)."""
+        self.whole = LatencyFit()
+        """Seconds to the last token over output tokens."""
+        self.token_s = 0.0
+        """Slope of ``first_token``: seconds per prefill token; 0.0 while unknown."""
+        self._prefill = prefill
+        self.bound_tokens = prefill_bound_tokens(prefill, self.first_token)
+        self._foreign_before = (0, 0)
+
+    def gate(self, prompt_tokens: int, slots: int, sequences: int, streaming: bool, now: float) -> Reason | None:
+        """The first gate that is closed for such a request, or None. Takes nothing."""
+        if not self.ready or self.draining:
+            return Reason.NO_REPLICA
+        if self.breaker.state is not State.CLOSED and not self.breaker.allows(now):
+            return Reason.BREAKER
+        most = self.config.capacity.sequences
+        if most is not None and self.in_flight + self.foreign_sequences + sequences > most:
+            return Reason.SEQUENCES
+        if not self.slots.fits(slots):
+            return Reason.SLOTS
+        if self.limit.config.enabled and not self.limit.allows(self.in_flight, sequences):
+            return Reason.LIMIT
+        if (
+            streaming
+            and self._prefill.enabled
+            and self.pending_tokens
+            and self.pending_tokens + prompt_tokens > self.bound_tokens
+        ):
+            return Reason.PREFILL
+        return None
+
+    def take(self, permit: Permit, *, streaming: bool) -> None:
+        """Commit a placement: slots, limit place, probe and pending prefill in one step."""
+        permit.generation = self.breaker.generation
+        permit.probe = self.breaker.take()
+        self.permits[permit.id] = permit
+        self.slots.reserve(permit.slots)
+        self.in_flight += permit.sequences
+        # The end of a prefill shows only in a stream; other answers come whole, much later.
+        permit.pending_tokens = self.pending_tokens + permit.prompt_tokens if streaming else 0
+        if streaming:
+            self.pending_tokens += permit.prompt_tokens
+
+    def started(self, permit: Permit) -> None:
+        """The first byte has come."""
+        self.slots.start(permit.slots)
+        if permit.pending_tokens:
+            self.pending_tokens -= permit.prompt_tokens
+        permit.state = PermitState.USED
+
+    def let_go(self, permit: Permit, *, still_running: bool, now: float) -> None:
+        """End an attempt; an unconfirmed abort keeps its slots and its place (R3)."""
+        if permit.state is PermitState.RESERVED and permit.pending_tokens:
+            self.pending_tokens -= permit.prompt_tokens
+        if still_running:
+            if permit.state is PermitState.RESERVED:
+                self.slots.start(permit.slots)
+            permit.state = PermitState.ABORTING
+            permit.abort_by = now + self.config.abort_grace_s
+            self.aborting.append(permit)
+            return
+        self._free(permit, started=permit.state is PermitState.USED)
+
+    def confirm(self, permit: Permit) -> None:
+        """The engine has stopped an aborted attempt, or is presumed to have."""
+        self.aborting.remove(permit)
+        self._free(permit, started=True)
+
+    def _free(self, permit: Permit, *, started: bool) -> None:
+        self.slots.release(permit.slots, started=started)
+        self.in_flight -= permit.sequences
+        del self.permits[permit.id]
+        permit.state = PermitState.SETTLED
+
+    def learn_first_token(self, permit: Permit, seconds: float) -> None:
+        if self._is_calm():
+            self.first_token.learn(permit.pending_tokens, seconds)
+            known = self.first_token.samples >= FEW_SAMPLES
+            self.token_s = self.first_token.per_unit_s if known else 0.0
+            self.bound_tokens = prefill_bound_tokens(self._prefill, self.first_token)
+
+    def learn_whole(self, output_tokens: int, seconds: float) -> None:
+        if self._is_calm():
+            self.whole.learn(output_tokens, seconds)
+
+    def _is_calm(self) -> bool:
+        """Under half of its limit a replica shows what it can do; above, what it suffers."""
+        return self.in_flight <= max(1.0, self.limit.value / 2)
+
+    def observe(self, reading: Reading) -> list[Permit]:
+        """Take a reading; returns the aborted permits that it shows to be over."""
+        if self.reading is not None and reading.at < self.reading.at:
+            return []
+        self.reading = reading
+        self.ready = reading.ready
+        if not reading.ready:
+            return [*self.aborting]
+        confirmed = self._confirmed(reading)
+        self._note_foreign(reading)
+        return confirmed
+
+    def _confirmed(self, reading: Reading) -> list[Permit]:
+        """Aborts older than the reading that its running count has no room for, oldest first."""
+        if not self.config.confirms_aborts or reading.running is None or not self.aborting:
+            return []
+        live = sum(p.sequences for p in self.permits.values() if p.admitted_at < reading.at) - sum(
+            p.sequences for p in self.aborting
+        )
+        still_running = max(0, reading.running + (reading.waiting or 0) - live)
+        aborting = sum(p.sequences for p in self.aborting)
+        confirmed = []
+        for permit in self.aborting:
+            if aborting > still_running and permit.abort_by - self.config.abort_grace_s < reading.at:
+                confirmed.append(permit)
+                aborting -= permit.sequences
+        return confirmed
+
+    def _note_foreign(self, reading: Reading) -> None:
+        """Load that is not ours, if two readings in a row show it: one alone may just be older than
+        the end of a request of ours."""
+        sequences = 0 if reading.running is None else max(0, reading.running - self.in_flight)
+        own_tokens = self.slots.held * self.slots.slot_tokens
+        tokens = 0 if reading.kv_used_tokens is None else max(0, reading.kv_used_tokens - own_tokens)
+        slots = -(-tokens // self.slots.slot_tokens)
+        self.foreign_sequences = min(sequences, self._foreign_before[0])
+        self.slots.foreign = min(slots, self._foreign_before[1])
+        self._foreign_before = (sequences, slots)
+
+    def reconfigure(
+        self, config: ReplicaConfig, limit: LimitConfig, prefill: PrefillConfig, breaker: BreakerConfig, now: float
+    ) -> None:
+        self.config = config
+        self.slots.resize(config.capacity)
+        self.limit.reconfigure(limit)
+        self.breaker.reconfigure(breaker, now)
+        self._prefill = prefill
+        self.bound_tokens = prefill_bound_tokens(prefill, self.first_token)
+
+    def view(self) -> dict[str, object]:
+        return {
+            "upstream": self.config.upstream,
+            "ready": self.ready,
+            "draining": self.draining,
+            "error": self.reading.error if self.reading is not None else "",
+            "in_flight": self.in_flight,
+            "aborting": len(self.aborting),
+            "foreign_sequences": self.foreign_sequences,
+            "sequences": self.config.capacity.sequences,
+            "pending_prefill_tokens": self.pending_tokens,
+            "prefill_bound_tokens": self.bound_tokens,
+            "limit": self.limit.value,
+            "breaker": self.breaker.state.value,
+            "slots": self.slots.view(),
+            "token_s": self.token_s,
+        }
+
+    def dump(self) -> dict[str, list[float]]:
+        return {"limit": [self.limit.value], "first_token": self.first_token.dump(), "whole": self.whole.dump()}
+
+    def restore(self, state: dict[str, list[float]]) -> None:
+        self.limit.value = state["limit"][0]
+        self.limit.reconfigure(self.limit.config)
+        self.first_token.restore(state["first_token"])
+        self.whole.restore(state["whole"])
+        self.token_s = self.first_token.per_unit_s if self.first_token.samples >= FEW_SAMPLES else 0.0
+        self.bound_tokens = prefill_bound_tokens(self._prefill, self.first_token)

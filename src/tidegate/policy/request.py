@@ -1,0 +1,48 @@
+"""What a client asks for, as a plain value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NEVER = float("inf")
+
+
+@dataclass(slots=True)
+class Request:
+    """One request as the policies see it. Times are seconds on the driver's clock.
+
+    Created by a driver at arrival and never changed by it afterwards (``Path.amend`` sets the
+    exact token count). Not frozen, because a frozen dataclass costs four times as much to make.
+    """
+
+    id: int
+    """Unique for as long as the process runs."""
+    upstream: str
+    """Public model name: the queue's key."""
+    arrived_at: float
+    draw: int
+    """64 random bits from the driver; every choice made for this request is a mix of them."""
+    prompt_tokens: int = 1
+    """Prompt tokens of all sequences' shared prompt (estimated first, exact after ``amend``)."""
+    prompt_exact: bool = False
+    max_tokens: int | None = None
+    """Output tokens wanted per sequence; None when the client set no bound."""
+    sequences: int = 1
+    """Answers generated beside each other: ``n`` × list prompts."""
+    body_bytes: int = 0
+    streaming: bool = True
+    tenant: str = "default"
+    session: str | None = None
+    source: str | None = None
+    class_hint: str | None = None
+    """Service class the client named; None lets ``classes`` decide by length."""
+    key: str | None = None
+    """The client's own request id: a repeat under the same key keeps its first arrival time."""
+    cache_key: bytes | None = None
+    """Digest under which a finished answer may be reused for this tenant; None: never."""
+    first_byte_by: float = NEVER
+    """The client leaves at this time if nothing has come back."""
+    deadline_at: float = NEVER
+    """The answer is worthless after this time."""
+    session_hash: int = 0
+    """Driver's stable hash of session or prompt prefix, for affinity; 0: none."""

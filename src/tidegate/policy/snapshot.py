@@ -1,0 +1,38 @@
+"""The state of the policies in figures: for gauges and ``explain``, and to keep over a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidegate.policy.margin import Margin
+from tidegate.policy.marks import Marks
+from tidegate.policy.upstream import Upstream
+
+
+def dump(upstreams: Mapping[str, Upstream], marks: Marks, margin: Margin, now: float) -> dict[str, object]:
+    """Learned estimates and marks, as remaining times, so that another clock can take them."""
+    return {
+        "marks": marks.dump(now),
+        "margin": margin.value,
+        "replicas": {replica.name: replica.dump() for each in upstreams.values() for replica in each.replicas},
+    }
+
+
+def restore(
+    state: Mapping[str, object], upstreams: Mapping[str, Upstream], marks: Marks, margin: Margin, now: float
+) -> None:
+    """Take what ``dump`` gave; a replica that is unknown now is left out.
+
+    Raises:
+        ValueError: ``state`` has another form.
+    """
+    rows, value, replicas = state.get("marks"), state.get("margin"), state.get("replicas")
+    if not (isinstance(rows, list) and isinstance(value, float) and isinstance(replicas, dict)):
+        raise ValueError("this is not what Path.dump returns")
+    marks.restore(rows, now)
+    margin.value = value
+    margin.reconfigure(margin.config)
+    for upstream in upstreams.values():
+        for replica in upstream.replicas:
+            if replica.name in replicas:
+                replica.restore(replicas[replica.name])

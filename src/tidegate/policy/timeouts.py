@@ -1,0 +1,153 @@
+"""How long each phase of an attempt may last, learned from the phases that went well.
+
+    timeout(phase) = clamp(multiplier × P90, floor, ceiling)          (SPEC S0-40, C8)
+
+per upstream × class × length bucket, backing off to upstream × class, then upstream, then the
+default while fewer than ``min_samples`` are held. Phases: first byte (from send), the longest gap
+inside one answer, total. A timed-out attempt is censored: it lasted at least that long, so it is
+recorded at what was seen and never pulls P90 down. While the share of censored samples is above
+``freeze_share`` learning is frozen: an overloaded engine must not teach us longer timeouts.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tidegate.policy.sketch import Sketch
+
+
+class Phase(Enum):
+    FIRST_BYTE = "first_byte"
+    GAP = "gap"
+    TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseConfig:
+    """Bounds of one phase, in seconds. ``default_s`` holds until enough is known."""
+
+    floor_s: float
+    ceiling_s: float
+    default_s: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.floor_s <= self.default_s <= self.ceiling_s:
+            raise ValueError(f"a timeout needs 0 < floor_s <= default_s <= ceiling_s: {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeoutsConfig:
+    enabled: bool = True
+    """False: the defaults hold for ever."""
+    multiplier: float = 3.0
+    min_samples: int = 30
+    freeze_share: float = 0.2
+    # The gap's floor stands above the stalls that an engine's own preemption causes (0.5 s with,
+    # 7–15 s without reservation, measured on vLLM's CPU build).
+    first_byte: PhaseConfig = field(default=PhaseConfig(floor_s=5.0, ceiling_s=300.0, default_s=120.0))
+    gap: PhaseConfig = field(default=PhaseConfig(floor_s=10.0, ceiling_s=120.0, default_s=60.0))
+    total: PhaseConfig = field(default=PhaseConfig(floor_s=30.0, ceiling_s=3600.0, default_s=900.0))
+
+    def __post_init__(self) -> None:
+        if self.multiplier <= 1 or self.min_samples < 1 or not 0 < self.freeze_share <= 1:
+            raise ValueError(f"timeouts need multiplier > 1, min_samples >= 1, 0 < freeze_share <= 1: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Seconds each phase may last."""
+
+    first_byte_s: float
+    gap_s: float
+    total_s: float
+
+
+Key = tuple[str, str, int]
+MOST_KEYS = 1000
+REFRESH_S = 1.0
+
+
+class _Learned:
+    """What one key has seen of every phase."""
+
+    __slots__ = ("censored", "sketches")
+
+    def __init__(self) -> None:
+        self.sketches = {phase: Sketch() for phase in Phase}
+        self.censored = 0.0
+        """Decaying share of censored samples."""
+
+
+class Timeouts:
+    """Holds at most ``MOST_KEYS`` keys; the one unused for longest goes first."""
+
+    __slots__ = ("_allowed", "_learned", "config")
+
+    def __init__(self, config: TimeoutsConfig) -> None:
+        self.config = config
+        self._learned: OrderedDict[Key, _Learned] = OrderedDict()
+        self._allowed: dict[Key, tuple[float, Allowed]] = {}
+
+    def allowed(self, upstream: str, service_class: str, prompt_tokens: int, now: float) -> Allowed:
+        key = (upstream, service_class, length_bucket(prompt_tokens))
+        known = self._allowed.get(key)
+        if known is None or now >= known[0]:
+            if len(self._allowed) >= MOST_KEYS:
+                self._allowed.clear()
+            known = self._allowed[key] = (now + REFRESH_S, self._work_out(key, now))
+        return known[1]
+
+    def learn(self, key: Key, phase: Phase, seconds: float, now: float, *, censored: bool) -> None:
+        for wider in _widening(key):
+            learned = self._get(wider)
+            learned.censored += 0.02 * (censored - learned.censored)
+            if learned.censored <= self.config.freeze_share:
+                learned.sketches[phase].add(seconds, now)
+
+    def frozen(self, key: Key) -> bool:
+        learned = self._learned.get(key)
+        return learned is not None and learned.censored > self.config.freeze_share
+
+    def reconfigure(self, config: TimeoutsConfig) -> None:
+        self.config = config
+        self._allowed.clear()
+
+    def _get(self, key: Key) -> _Learned:
+        learned = self._learned.get(key)
+        if learned is None:
+            if len(self._learned) >= MOST_KEYS:
+                self._learned.popitem(last=False)
+            learned = self._learned[key] = _Learned()
+        self._learned.move_to_end(key)
+        return learned
+
+    def _work_out(self, key: Key, now: float) -> Allowed:
+        config = self.config
+        return Allowed(
+            self._phase_s(key, Phase.FIRST_BYTE, config.first_byte, now),
+            self._phase_s(key, Phase.GAP, config.gap, now),
+            self._phase_s(key, Phase.TOTAL, config.total, now),
+        )
+
+    def _phase_s(self, key: Key, phase: Phase, bounds: PhaseConfig, now: float) -> float:
+        if not self.config.enabled:
+            return bounds.default_s
+        for wider in _widening(key):
+            learned = self._learned.get(wider)
+            if learned is None or learned.sketches[phase].count < self.config.min_samples:
+                continue
+            p90_s = learned.sketches[phase].quantile(0.9, now)
+            if p90_s is not None and learned.sketches[phase].count >= self.config.min_samples:
+                return min(bounds.ceiling_s, max(bounds.floor_s, self.config.multiplier * p90_s))
+        return bounds.default_s
+
+
+def length_bucket(prompt_tokens: int) -> int:
+    """Powers of four: 0 up to 255 tokens, 1 up to 1023, 2 up to 4095, …"""
+    return max(0, (prompt_tokens.bit_length() - 7) // 2)
+
+
+def _widening(key: Key) -> tuple[Key, Key, Key]:
+    return key, (key[0], key[1], -1), (key[0], "", -1)

@@ -1,0 +1,127 @@
+"""One public model name: its replicas, its queue, and what can be said about waiting in it."""
+
+from __future__ import annotations
+
+from tidegate.policy.balance.cost import cost, spread
+from tidegate.policy.breaker import State
+from tidegate.policy.classes import ClassesConfig
+from tidegate.policy.decisions import Reason
+from tidegate.policy.estimates import Mean
+from tidegate.policy.queue import Queue, QueueConfig
+from tidegate.policy.replica import Replica
+from tidegate.policy.request import Request
+
+MOST_SCANNED = 16
+FEW_SAMPLES = 30
+A_WAVE = 4
+_TIE, _FIRST, _SECOND = 1, 2, 3
+
+
+class Upstream:
+    __slots__ = ("moved", "name", "output_tokens", "queue", "replicas")
+
+    def __init__(self, name: str, queue: QueueConfig, classes: ClassesConfig) -> None:
+        self.name = name
+        self.replicas: list[Replica] = []
+        self.queue = Queue(queue, classes)
+        self.output_tokens = Mean()
+        """Of the answers that ended well, per sequence."""
+        self.moved = False
+        """Something happened that may let a ticket go."""
+
+    def choose(self, request: Request, output_tokens: int, now: float, avoid: str | None = None) -> Replica | Reason:
+        """The replica of least cost whose gates are all open, or the gate that bars the way."""
+        replicas = self.replicas
+        if len(replicas) > MOST_SCANNED:
+            few = self._cheapest(self._sample(request), request, output_tokens, now, avoid)
+            if isinstance(few, Replica):
+                return few
+        return self._cheapest(replicas, request, output_tokens, now, avoid)
+
+    def _sample(self, request: Request) -> list[Replica]:
+        """Two drawn replicas, and the owner of the session or prefix if it has one."""
+        count = len(self.replicas)
+        drawn = [spread(request.draw, _FIRST, count), spread(request.draw, _SECOND, count)]
+        if request.session_hash:
+            drawn.append(request.session_hash % count)
+        return [self.replicas[index] for index in dict.fromkeys(drawn)]
+
+    def _cheapest(
+        self, replicas: list[Replica], request: Request, output_tokens: int, now: float, avoid: str | None
+    ) -> Replica | Reason:
+        best: Replica | None = None
+        least = 0.0
+        barred = Reason.NO_REPLICA
+        count = len(replicas)
+        start = spread(request.draw, _TIE, count) if count > 1 else 0
+        rated = all(replica.token_s > 0 for replica in replicas)
+        for step in range(count):
+            replica = replicas[(start + step) % count]
+            if replica.name == avoid:
+                continue
+            slots = replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences)
+            why = replica.gate(request.prompt_tokens, slots, request.sequences, request.streaming, now)
+            if why is not None:
+                barred = why if why is not Reason.NO_REPLICA else barred
+                continue
+            token_s = replica.token_s if rated else 1.0
+            price = cost(replica.pending_tokens, request.prompt_tokens, replica.in_flight, token_s)
+            if best is None or price < least:
+                best, least = replica, price
+        return barred if best is None else best
+
+    def may_open(self, replica: Replica) -> bool:
+        """Whether this replica's breaker may open: only while another one stands in for it."""
+        return any(
+            other is not replica and other.ready and not other.draining and other.breaker.state is State.CLOSED
+            for other in self.replicas
+        )
+
+    def predict_wait_s(self, service_class: str, tokens_before: int, now: float) -> float | None:
+        """Time until so many prompt tokens of a class have left the queue; None before
+        ``FEW_SAMPLES`` samples of a rate."""
+        meter = self.queue.lines[service_class].meter
+        rate = meter.tokens_per_s(now) if meter.samples >= FEW_SAMPLES else None
+        if rate is None:
+            rate = sum(1 / each.token_s for each in self.replicas if each.token_s > 0 and each.ready)
+        return tokens_before / rate if rate > 0 else None
+
+    def service_s(self, prompt_tokens: int, output_tokens: int) -> tuple[float, float]:
+        """(to the first token, to the last) on the best replica; 0.0 where too little was seen. A
+        wave of four answers is enough here: the estimate only stops work that would come late."""
+        expected = min(float(output_tokens), self.output_tokens.value)
+        first = [r.first_token.predict_s(prompt_tokens) for r in self.replicas if r.first_token.samples >= A_WAVE]
+        whole = [r.whole.predict_s(expected) for r in self.replicas if r.whole.samples >= A_WAVE]
+        return min(first, default=0.0), min(whole, default=0.0)
+
+    def next_wakeup(self) -> float | None:
+        """When a waiting ticket may be decided though nothing happened."""
+        if not self.queue.requests:
+            return None
+        times = [each.breaker.open_until for each in self.replicas if each.breaker.state is State.OPEN]
+        expiry = self.queue.next_expiry()
+        if expiry is not None:
+            times.append(expiry)
+        return min(times, default=None)
+
+    def wake(self, now: float) -> None:
+        """Let breakers that have cooled become half-open, so that none names a wakeup in the past."""
+        for replica in self.replicas:
+            if replica.breaker.state is State.OPEN and replica.breaker.open_until <= now:
+                replica.breaker.allows(now)
+                self.moved = True
+
+    def context_tokens(self) -> int | None:
+        """The longest context any replica offers; None if one of them does not say."""
+        contexts = [replica.config.capacity.context_tokens for replica in self.replicas]
+        known = [tokens for tokens in contexts if tokens is not None]
+        return max(known) if known and len(known) == len(contexts) else None
+
+    def ever_fits(self, request: Request, output_tokens: int) -> bool:
+        """Whether some replica's whole pool and batch could hold this request."""
+        for replica in self.replicas:
+            total, most = replica.slots.total, replica.config.capacity.sequences
+            slots = replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences)
+            if (total is None or slots <= total) and (most is None or request.sequences <= most):
+                return True
+        return not self.replicas
