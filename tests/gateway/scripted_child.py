@@ -59,7 +59,7 @@ class Script:
             case AskView() if self.behaviour == "crash":
                 os._exit(3)
             case AskView():
-                self.channel.send(View({"seen": self.seen, "permits_open": 0}, 1.0))
+                self.channel.send(View({"seen": self.seen, "pid": os.getpid()}, 1.0))
             case AskMetrics():
                 self.channel.send(MetricsSnapshot(Metrics(["chat"], ["interactive"], 1.0).snapshot({}, 0)))
             case Apply(settings):
