@@ -35,7 +35,8 @@ TERMS_WITH_A_VAGUE_WORD = ("service_class", "service_tier")
 
 TWO_ROOMS = {
     "driver": "the two drivers of Path: gateway and simulator",
-    "messages": "each pair of processes has its own",
+    "errors": "exceptions of the package, and errors on the wire",
+    "replica": "what placement knows of an engine server, and what stands for one on a virtual clock",
     "settings": "what the data process is told, and the whole configuration",
 }
 """Stems that stand in more than one folder, each with its reason. ``config`` and ``cli`` are apart: a section

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import EFFECTS, Outcome
+from tidegate.wire.errors import MISTAKES, REFUSALS
 
 ROOT = Path(__file__).resolve().parent.parent
 POLICY = ROOT / "src" / "tidegate" / "policy"
@@ -91,8 +92,9 @@ def test_where_md_names_only_what_exists() -> None:
 
 def test_where_md_stays_short_and_every_row_is_checked() -> None:
     text = (DOCS / "where.md").read_text()
-    rows = [line for line in text.splitlines() if line.startswith("|")][2:]
-    assert len(rows) == len(ROW.findall(text)) <= MOST_ROWS
+    tables = [[line for line in part.splitlines() if line.startswith("|")][2:] for part in text.split("\n## ")]
+    assert [len(rows) for rows in tables if len(rows) > MOST_ROWS] == []
+    assert sum(map(len, tables)) == len(ROW.findall(text))
 
 
 def test_where_md_leads_to_every_policy() -> None:
@@ -112,6 +114,12 @@ def test_every_link_of_the_documents_leads_somewhere() -> None:
 def test_every_reason_is_explained_to_operators() -> None:
     page = (DOCS / "reasons.md").read_text()
     assert [reason.value for reason in Reason if f"| `{reason.value}` |" not in page] == []
+
+
+def test_every_status_stands_beside_its_code() -> None:
+    page = (DOCS / "reasons.md").read_text()
+    told = {each.value: error.status for each, error in (*REFUSALS.items(), *MISTAKES.items())}
+    assert [code for code, status in told.items() if f"| `{code}` | {status} |" not in page] == []
 
 
 def test_every_reason_is_given_by_some_policy() -> None:
