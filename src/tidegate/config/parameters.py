@@ -13,13 +13,13 @@ import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from tidegate.config.origin import Path
 from tidegate.config.quantity import bytes_of
-from tidegate.config.section import Ranged, Section
+from tidegate.config.section import Ranged, Section, plain
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,33 +136,28 @@ def _type_name(annotation: Any, metadata: tuple[Any, ...] = ()) -> str:
     return _NAMES.get(inner.annotation, getattr(inner.annotation, "__name__", str(inner.annotation)).lower())
 
 
-def parameters(root: type[BaseModel]) -> list[Parameter]:
+def parameters(root: type[Section]) -> list[Parameter]:
     """Every key under ``root``, in the order of the file."""
-    return list(_walk(Shape(root), ""))
+    return list(_walk(Shape(root), "", plain(root())))
 
 
-def _walk(parent: Shape, prefix: str) -> Iterator[Parameter]:
+def _walk(parent: Shape, prefix: str, defaults: Any) -> Iterator[Parameter]:
     model = parent.model()
     for name, info in model.model_fields.items() if model is not None else ():
         key = f"{prefix}.{name}" if prefix else name
         inner = shape(info.annotation, tuple(info.metadata))
-        if inner.model() is None:
-            yield _parameter(key, info, inner)
-        yield from _below(inner, key)
+        default = defaults[name] if isinstance(defaults, dict) else plain(info.get_default(call_default_factory=True))
+        if inner.model() is not None:
+            yield from _walk(inner, key, default)
+            continue
+        yield _parameter(key, info, inner, default)
+        element = inner.child("name") if inner.is_table() else inner.child(0)
+        if element is not None and element.model() is not None:
+            yield from _walk(element, f"{key}.<name>" if inner.is_table() else f"{key}[]", None)
 
 
-def _below(inner: Shape, key: str) -> Iterator[Parameter]:
-    if inner.model() is not None:
-        yield from _walk(inner, key)
-        return
-    element = inner.child("name") if inner.is_table() else inner.child(0)
-    if element is not None and element.model() is not None:
-        yield from _walk(element, f"{key}.<name>" if inner.is_table() else f"{key}[]")
-
-
-def _parameter(key: str, info: FieldInfo, inner: Shape) -> Parameter:
+def _parameter(key: str, info: FieldInfo, inner: Shape, default: Any) -> Parameter:
     meaning = " ".join((info.description or "").split())
-    default = info.get_default(call_default_factory=True)
     return Parameter(
         key,
         inner.type_name(),

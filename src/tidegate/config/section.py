@@ -55,6 +55,7 @@ class Ranged:
         return core_schema.no_info_after_validator_function(
             lambda values: source(**{name: getattr(values, name) for name in type(values).model_fields}),
             handler.generate_schema(model),
+            serialization=core_schema.plain_serializer_function_ser_schema(plain),
         )
 
 
@@ -72,7 +73,8 @@ def section_of(config: type[Any], ranges: Mapping[str, tuple[Any, ...]]) -> type
         described = Field(description=told[0] if told else meanings.get(each.name), **_default(each))
         annotation = Annotated[(hints[each.name], *metadata)] if metadata else hints[each.name]
         fields[each.name] = (annotation, described)
-    return create_model(config.__name__, __base__=Section, __doc__=config.__doc__, **fields)
+    written = (config.__doc__ or "").startswith(f"{config.__name__}(")  # dataclass's own signature
+    return create_model(config.__name__, __base__=Section, __doc__=None if written else config.__doc__, **fields)
 
 
 def _default(each: dataclasses.Field[Any]) -> dict[str, Any]:
