@@ -16,27 +16,31 @@ from tidegate.lens.exposition import ERRORS, ParentFacts, render
 from tidegate.lens.metrics import Metrics, Snapshot
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.reading import Capacity, ReplicaConfig
 
 FACTS = ParentFacts(started_at=1000.0, config_loaded_at=1001.0, data_process_restarts=2)
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 NAME = re.compile(r"tidegate_[a-z0-9_]+")
 
 VIEW: dict[str, Any] = {
+    "open_requests": 8,
     "marks": 3,
-    "permits_open": 5,
+    "permits": 5,
     "permit_leaks": 0,
     "abort_unconfirmed": 1,
-    "upstreams": {"chat": {"queue": {"requests": 7, "tokens": 900, "bytes": 4000}}},
+    "queues": {"chat": {"requests": 7, "tokens": 900, "bytes": 4000}},
     "replicas": {
         "chat-0": {
-            "slots": {"total": 100, "free": 40, "used": 50, "reserved": 10, "foreign": 0, "overdrafts": 2},
+            "slots": {"total": 100, "slot_tokens": 256, "free": 40, "used": 50, "reserved": 10, "overdrafts": 2},
             "limit": 32.0,
             "in_flight": 6,
             "pending_prefill_tokens": 128,
             "ready": True,
             "breaker": "half_open",
         },
-        "chat-1": {"slots": {"total": None, "free": None, "used": 1}, "breaker": {"state": "closed"}, "ready": False},
+        "chat-1": {"slots": {"total": None, "free": None, "used": 1}, "breaker": "closed", "ready": False},
     },
 }
 
@@ -135,9 +139,35 @@ def test_gauges_show_the_view_and_leave_out_what_it_does_not_know() -> None:
     assert value(found, "tidegate_replica_ready", replica="chat-1") == 0
     assert value(found, "tidegate_slots_used", replica="chat-1") == 1
     assert [sample.labels["replica"] for sample in found["tidegate_slots_free"].samples] == ["chat-0"]
+    assert value(found, "tidegate_requests_open") == 8
     assert value(found, "tidegate_permits_open") == 5
     assert value(found, "tidegate_permits_leaked") == 0
     assert value(found, "tidegate_aborts_unconfirmed_total") == 1
+
+
+def test_waste_is_the_share_of_reserved_tokens_that_were_not_used() -> None:
+    reserved, used = 4 * 2 * 256, 4 * (100 + 30)
+    assert value(families(snapshot()), "tidegate_slots_waste_ratio", replica="chat-0") == pytest.approx(
+        1 - used / reserved
+    )
+
+
+def test_the_view_of_a_real_path_fills_every_gauge() -> None:
+    capacity = Capacity(kv_tokens=4096, sequences=4, context_tokens=2048)
+    path = Path(PathConfig(replicas=(ReplicaConfig(name="chat-0", upstream="chat", capacity=capacity),)), now=0.0)
+    metrics = Metrics(["chat"], ["interactive"], 900.0)
+    metrics.observe(row())
+    found = families(metrics.snapshot(path.view(1.0), 0))
+    without_samples = {name for name, family in found.items() if not family.samples}
+    assert without_samples == {
+        "tidegate_requests_degraded",
+        "tidegate_requests_errors",
+        "tidegate_requests_invalid",
+        "tidegate_requests_shed",
+    }
+    assert value(found, "tidegate_slots_free", replica="chat-0") == 16
+    assert value(found, "tidegate_queue_requests", upstream="chat") == 0
+    assert value(found, "tidegate_breaker_state", replica="chat-0", state="closed") == 1
 
 
 def test_the_parents_own_facts_are_there_even_when_the_data_process_does_not_answer() -> None:

@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from tidegate.lens.gauges import gauges
+from tidegate.lens.gauges import gauges, slot_tokens_of
 from tidegate.lens.metrics import HistogramData, SeriesData, Snapshot
 from tidegate.policy.outcomes import Outcome
 
@@ -67,6 +67,7 @@ class _Scrape(Collector):
         yield from _histograms(snapshot.series)
         yield from _of_process(snapshot)
         yield from gauges(snapshot.view)
+        yield _waste(snapshot)
 
 
 def _of_parent(parent: ParentFacts) -> Iterator[Metric]:
@@ -176,6 +177,19 @@ def _of_series(series: list[SeriesData]) -> Iterator[Metric]:
         for one in series:
             family.add_metric((one.upstream, one.service_class), getattr(one, field))
         yield family
+
+
+def _waste(snapshot: Snapshot) -> Metric:
+    family = GaugeMetricFamily(
+        "tidegate_slots_waste_ratio",
+        "Share of the tokens that closed requests had reserved on the replica and did not use, since the start.",
+        labels=("replica",),
+    )
+    for each in snapshot.replicas:
+        slot_tokens = slot_tokens_of(snapshot.view, each.replica)
+        if each.reserved_slots and slot_tokens:
+            family.add_metric((each.replica,), 1 - each.used_tokens / (each.reserved_slots * slot_tokens))
+    return family
 
 
 def _histograms(series: list[SeriesData]) -> Iterator[Metric]:

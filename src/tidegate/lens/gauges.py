@@ -17,6 +17,7 @@ UPSTREAM_GAUGES = (
 )
 
 REPLICA_GAUGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("tidegate_slots_size_tokens", "Tokens in one slot of the replica.", ("slots", "slot_tokens")),
     ("tidegate_slots_total", "KV slots of the replica; missing while its pool is unknown.", ("slots", "total")),
     ("tidegate_slots_free", "Slots that the next request may reserve.", ("slots", "free")),
     ("tidegate_slots_reserved", "Slots of admitted requests whose first byte has not come.", ("slots", "reserved")),
@@ -25,6 +26,7 @@ REPLICA_GAUGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tidegate_limit_value", "Sequences that the adaptive limit lets the replica run for us.", ("limit",)),
     ("tidegate_limit_in_flight", "Sequences in flight on the replica, counted against its limit.", ("in_flight",)),
     ("tidegate_prefill_queued_tokens", "Prompt tokens sent that have no first token yet.", ("pending_prefill_tokens",)),
+    ("tidegate_aborts_pending", "Aborted attempts that the engine has not confirmed; they keep slots.", ("aborting",)),
     ("tidegate_replica_ready", "1 when the engine's last reading said that it is ready.", ("ready",)),
 )
 
@@ -33,10 +35,10 @@ OVERDRAFTS = ("tidegate_slots_overdrafts", "Attempts whose tokens outgrew their 
 
 def gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
     """One family per gauge; a figure that the view lacks (an unknown pool) is left out, never shown as 0."""
-    upstreams = _named(view, "upstreams")
+    queues = _named(view, "queues")
     replicas = _named(view, "replicas")
     for name, definition, field in UPSTREAM_GAUGES:
-        yield _filled(GaugeMetricFamily(name, definition, labels=("upstream",)), upstreams, ("queue", field))
+        yield _filled(GaugeMetricFamily(name, definition, labels=("upstream",)), queues, (field,))
     for name, definition, keys in REPLICA_GAUGES:
         yield _filled(GaugeMetricFamily(name, definition, labels=("replica",)), replicas, keys)
     yield _filled(CounterMetricFamily(*OVERDRAFTS, labels=("replica",)), replicas, ("slots", "overdrafts"))
@@ -45,27 +47,34 @@ def gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
     yield from _of_path(view)
 
 
+def slot_tokens_of(view: Mapping[str, Any], replica: str) -> float | None:
+    """Tokens in one slot of ``replica``; None when the view does not know it."""
+    return _number(_named(view, "replicas"), (replica, "slots", "slot_tokens"))
+
+
+PATH_GAUGES = (
+    ("tidegate_requests_open", "Requests offered and not closed yet, waiting ones included.", "open_requests"),
+    ("tidegate_marks", "Negative marks in force (session, user, source, model).", "marks"),
+    ("tidegate_permits_open", "Permits that are not settled yet.", "permits"),
+    ("tidegate_permits_leaked", "Permits held past every deadline of theirs; anything but 0 is a bug.", "permit_leaks"),
+    ("tidegate_retries_allowance", "Retries that may be made now.", "retry_allowance"),
+    ("tidegate_queue_margin_ratio", "Share of a deadline that a predicted wait may take before refusal.", "margin"),
+)
+
+ABORTS = (
+    "tidegate_aborts_unconfirmed",
+    "Aborted attempts whose slots were given back because the engine did not confirm in time.",
+)
+
+
 def _of_path(view: Mapping[str, Any]) -> Iterator[Metric]:
-    scalars = (
-        (GaugeMetricFamily, "tidegate_marks", "Negative marks in force (session, user, source, model).", "marks"),
-        (GaugeMetricFamily, "tidegate_permits_open", "Permits that are not settled yet.", "permits_open"),
-        (
-            GaugeMetricFamily,
-            "tidegate_permits_leaked",
-            "Permits whose request is closed and that no abort explains; anything but 0 is a bug.",
-            "permit_leaks",
-        ),
-        (
-            CounterMetricFamily,
-            "tidegate_aborts_unconfirmed",
-            "Aborted attempts whose slots were given back because the engine did not confirm in time.",
-            "abort_unconfirmed",
-        ),
-    )
-    for kind, name, definition, key in scalars:
+    for name, definition, key in PATH_GAUGES:
         value = _number(view, (key,))
         if value is not None:
-            yield kind(name, definition, value=value)
+            yield GaugeMetricFamily(name, definition, value=value)
+    unconfirmed = _number(view, ("abort_unconfirmed",))
+    if unconfirmed is not None:
+        yield CounterMetricFamily(*ABORTS, value=unconfirmed)
 
 
 def _pressure(replicas: Mapping[str, Any]) -> Metric:
@@ -88,11 +97,8 @@ def _breakers(replicas: Mapping[str, Any]) -> Metric:
         labels=("replica", "state"),
     )
     for name, replica in replicas.items():
-        breaker = replica.get("breaker")
-        state = breaker.get("state") if isinstance(breaker, Mapping) else breaker
-        for each in BREAKER_STATES:
-            if state is not None:
-                family.add_metric((name, each), float(each == state))
+        for state in BREAKER_STATES:
+            family.add_metric((name, state), float(state == replica.get("breaker")))
     return family
 
 

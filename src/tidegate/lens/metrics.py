@@ -72,10 +72,20 @@ class SeriesData(msgspec.Struct, array_like=True):
     gap: HistogramData
 
 
+class ReplicaData(msgspec.Struct, array_like=True):
+    """What closed requests had reserved on one replica, and what they used of it."""
+
+    replica: str
+    reserved_slots: int
+    used_tokens: int
+    """Prompt (once per sequence) and output."""
+
+
 class Snapshot(msgspec.Struct, array_like=True):
     """Everything ``render`` needs, taken in the data process at scrape time."""
 
     series: list[SeriesData]
+    replicas: list[ReplicaData]
     invalid: list[tuple[str, int]]
     """(code, count) of calls that never became a request."""
     loop_lag: HistogramData
@@ -171,6 +181,16 @@ def _outcome_label(row: Row) -> str:
     return "answered" if row.degraded is not None else "client_left"
 
 
+class ReplicaSum:
+    """Counts of one replica."""
+
+    __slots__ = ("reserved_slots", "used_tokens")
+
+    def __init__(self) -> None:
+        self.reserved_slots = 0
+        self.used_tokens = 0
+
+
 class Metrics:
     """Lives in the data process, on its loop; ``observe`` costs at most 3 µs.
 
@@ -183,6 +203,7 @@ class Metrics:
             for upstream in (*upstreams, OTHER)
             for service_class in (*classes, OTHER)
         }
+        self._replicas: dict[str, ReplicaSum] = {}
         self._invalid: dict[str, int] = {}
         self._loop_lag = Histogram(LAG_SECONDS)
         self._started_at = started_at
@@ -196,6 +217,8 @@ class Metrics:
             self._series[self._known(row.upstream, row.service_class)].observe(row)
         else:
             self._count_invalid(row.code or OTHER)
+        if row.replica is not None:
+            self._observe_replica(row, row.replica)
 
     def observe_lag(self, lag_s: float) -> None:
         """``lag_s``: how late a timer of the loop fired (R16)."""
@@ -211,12 +234,21 @@ class Metrics:
         """Everything counted since the start, with ``view`` (``Path.view(now)``) for the gauges."""
         return Snapshot(
             [series.data(*names) for names, series in self._series.items() if series.requests or OTHER not in names],
+            [ReplicaData(name, each.reserved_slots, each.used_tokens) for name, each in self._replicas.items()],
             list(self._invalid.items()),
             self._loop_lag.data(),
             self._started_at,
             records_lost,
             view,
         )
+
+    def _observe_replica(self, row: Row, name: str) -> None:
+        """Replica names come from the configuration alone, so their number is bounded."""
+        replica = self._replicas.get(name)
+        if replica is None:
+            replica = self._replicas[name] = ReplicaSum()
+        replica.reserved_slots += row.reserved_slots
+        replica.used_tokens += row.sequences * row.prompt_tokens + row.output_tokens
 
     def _known(self, upstream: str, service_class: str) -> tuple[str, str]:
         for names in ((upstream, OTHER), (OTHER, service_class)):

@@ -89,6 +89,7 @@ class Slots:
     def view(self) -> dict[str, int | None]:
         return {
             "total": self.total,
+            "slot_tokens": self.slot_tokens,
             "free": self.free,
             "used": self.in_use,
             "reserved": self.reserved,
