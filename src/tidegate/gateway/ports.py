@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,12 +79,21 @@ def _listening_inodes(port: int, proc: Path) -> Iterator[str]:
 def _socket_inodes(folder: Path) -> Iterator[str]:
     """Of every socket of one process; none when it is another user's."""
     try:
-        for descriptor in (folder / "fd").iterdir():
-            target = os.readlink(descriptor)
-            if target.startswith("socket:["):
-                yield target[len("socket:[") : -1]
+        descriptors = list((folder / "fd").iterdir())
     except OSError:
         return
+    for descriptor in descriptors:
+        target = _target_of(descriptor)
+        if target.startswith("socket:["):
+            yield target[len("socket:[") : -1]
+
+
+def _target_of(descriptor: Path) -> str:
+    """What a descriptor refers to; "" when it was closed meanwhile."""
+    try:
+        return str(descriptor.readlink())
+    except OSError:
+        return ""
 
 
 def _name_of(folder: Path) -> str:
