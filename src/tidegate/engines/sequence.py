@@ -30,6 +30,8 @@ class Sequence:
     finish_step: int = 0
     last_token_at: float = 0.0
     """Of a sequence that was preempted."""
+    worst_gap_s: float = 0.0
+    """Longest silence between two tokens, up to ``joined_step`` while it decodes."""
 
     def tokens_at(self, step: int) -> int:
         """Tokens generated before ``step``."""
@@ -60,3 +62,5 @@ class EngineEvent:
     at: float
     tokens: int = 0
     """Generated so far."""
+    worst_gap_s: float = 0.0
+    """Longest silence between two of its tokens."""

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 
+from tidegate.engines.longest_step import LongestStep
 from tidegate.engines.paged_kv import PagedKv
 from tidegate.engines.sequence import EngineEvent, EngineEventKind, Sequence, SequenceState
 from tidegate.engines.step_model import SimulatedConfig
-from tidegate.engines.step_run import StepRun
+from tidegate.engines.step_run import SECONDS_PER_PS, StepRun
 from tidegate.policy.reading import Reading
 
 __all__ = ["EngineEvent", "EngineEventKind", "SimulatedConfig", "SimulatedEngine"]
@@ -36,6 +37,8 @@ class SimulatedEngine:
         self._cost = config.step
         self._kv = PagedKv(config.kv_tokens, config.block_tokens)
         self._run = StepRun()
+        self._longest = LongestStep()
+        self._stall_s = 0.0
         self._step = 0
         self._sequences: dict[int, Sequence] = {}
         self._waiting: deque[Sequence] = deque()
@@ -165,6 +168,7 @@ class SimulatedEngine:
         if self._hung_at is None:
             return
         self._run.delay(now - self._hung_at)
+        self._stall_s += now - self._hung_at
         self._hung_at = None
         if self._run.steps == 0:
             self._wake(now)
@@ -182,6 +186,7 @@ class SimulatedEngine:
             return
         run = self._run
         while steps := run.finished_steps(now):
+            self._note_longest(steps)
             run.advance(steps)
             self._kv.grow(self._step, steps)
             self._context_tokens += steps * self._decoding
@@ -190,8 +195,17 @@ class SimulatedEngine:
                 self._end_run(run.boundary_at)
                 self._plan()
 
+    def _note_longest(self, steps: int) -> None:
+        run = self._run
+        if self._stall_s > 0.0:
+            self._longest.add(self._step, run.step_ps + round(self._stall_s / SECONDS_PER_PS))
+            self._stall_s = 0.0
+        # Steps of a run grow longer, so its last one stands for all.
+        self._longest.add(self._step + steps - 1, run.step_ps + (steps - 1) * run.growth_ps)
+
     def _wake(self, now: float) -> None:
         if self._hung_at is None:
+            self._stall_s = 0.0
             self._run.start(now)
             self._plan()
 
@@ -229,6 +243,7 @@ class SimulatedEngine:
 
     def _preempt(self, sequence: Sequence) -> None:
         if sequence.state is SequenceState.DECODING:
+            sequence.worst_gap_s = self._worst_gap_s(sequence)
             sequence.generated_tokens = sequence.tokens_at(self._step)
             sequence.last_token_at = self._run.boundary_at
         self._leave_batch(sequence)
@@ -284,7 +299,6 @@ class SimulatedEngine:
                 self._forget(entry[2], EngineEventKind.FINISHED, at)
         for sequence in self._aborting:
             if sequence.state is not SequenceState.GONE:
-                sequence.generated_tokens = sequence.tokens_at(self._step)
                 self._leave_batch(sequence)
                 self._forget(sequence, EngineEventKind.ABORTED, at)
         self._aborting.clear()
@@ -303,6 +317,8 @@ class SimulatedEngine:
         sequence.generated_tokens += 1
         if sequence.generated_tokens == 1:
             self._events.append(EngineEvent(EngineEventKind.FIRST_TOKEN, sequence.id, at, 1))
+        else:
+            sequence.worst_gap_s = max(sequence.worst_gap_s, at - sequence.last_token_at)
         sequence.state = SequenceState.DECODING
         sequence.joined_step = self._step
         sequence.finish_step = self._step + sequence.output_tokens - sequence.generated_tokens
@@ -325,10 +341,15 @@ class SimulatedEngine:
         self._kv.give_back(held)
 
     def _forget(self, sequence: Sequence, kind: EngineEventKind, at: float) -> None:
-        tokens = sequence.output_tokens if kind is EngineEventKind.FINISHED else sequence.tokens_at(self._step)
+        event = EngineEvent(kind, sequence.id, at, sequence.tokens_at(self._step), self._worst_gap_s(sequence))
         sequence.state = SequenceState.GONE
         del self._sequences[sequence.id]
-        self._events.append(EngineEvent(kind, sequence.id, at, tokens))
+        self._events.append(event)
+
+    def _worst_gap_s(self, sequence: Sequence) -> float:
+        if sequence.state is not SequenceState.DECODING:
+            return sequence.worst_gap_s
+        return max(sequence.worst_gap_s, self._longest.since(sequence.joined_step) * SECONDS_PER_PS)
 
     @staticmethod
     def _is_stale(entry: tuple[int, int, Sequence]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isqrt
 
-_SECONDS_PER_PS = 1e-12
+SECONDS_PER_PS = 1e-12
 
 
 class StepRun:
@@ -19,7 +19,8 @@ class StepRun:
         """Steps still to run as planned; 0 when the engine is idle."""
         self.step_ps = 0
         """Duration of the next one."""
-        self._growth_ps = 0
+        self.growth_ps = 0
+        """How much longer each step of the run is than the one before."""
         self._started_at = 0.0
         self._elapsed_ps = 0
 
@@ -30,12 +31,12 @@ class StepRun:
 
     def plan(self, steps: int, step_ps: int, growth_ps: int) -> None:
         """The next ``steps`` steps; each lasts ``growth_ps`` longer than the one before."""
-        self.steps, self.step_ps, self._growth_ps = steps, step_ps, growth_ps
+        self.steps, self.step_ps, self.growth_ps = steps, step_ps, growth_ps
 
     @property
     def boundary_at(self) -> float:
         """When the last finished step ended."""
-        return self._started_at + self._elapsed_ps * _SECONDS_PER_PS
+        return self._started_at + self._elapsed_ps * SECONDS_PER_PS
 
     @property
     def ends_at(self) -> float:
@@ -52,7 +53,7 @@ class StepRun:
 
     def advance(self, steps: int) -> None:
         self._elapsed_ps += self._duration_ps(steps)
-        self.step_ps += steps * self._growth_ps
+        self.step_ps += steps * self.growth_ps
         self.steps -= steps
 
     def cut(self) -> None:
@@ -64,17 +65,17 @@ class StepRun:
         self._started_at += seconds
 
     def _duration_ps(self, steps: int) -> int:
-        return steps * self.step_ps + self._growth_ps * (steps * (steps - 1) // 2)
+        return steps * self.step_ps + self.growth_ps * (steps * (steps - 1) // 2)
 
     def _time_after(self, steps: int) -> float:
-        return self._started_at + (self._elapsed_ps + self._duration_ps(steps)) * _SECONDS_PER_PS
+        return self._started_at + (self._elapsed_ps + self._duration_ps(steps)) * SECONDS_PER_PS
 
     def _search(self, now: float) -> int:
         """Solve ``growth/2·k² + (step - growth/2)·k <= time`` and mend the rounding of the clock."""
-        time_ps = round((now - self._started_at) / _SECONDS_PER_PS) - self._elapsed_ps
-        slope = 2 * self.step_ps - self._growth_ps
-        if self._growth_ps:
-            guess = (isqrt(slope * slope + 8 * self._growth_ps * time_ps) - slope) // (2 * self._growth_ps)
+        time_ps = round((now - self._started_at) / SECONDS_PER_PS) - self._elapsed_ps
+        slope = 2 * self.step_ps - self.growth_ps
+        if self.growth_ps:
+            guess = (isqrt(slope * slope + 8 * self.growth_ps * time_ps) - slope) // (2 * self.growth_ps)
         else:
             guess = time_ps // self.step_ps
         guess = max(0, min(guess, self.steps - 1))

@@ -18,6 +18,8 @@ LONGEST_RETRY_AFTER_S = 60.0
 class Clients:
     def __init__(self, clock: Clock, tries: int) -> None:
         self.visits: list[Visit] = []
+        self.live = 0
+        """Visits that have not ended, those to come included."""
         self._clock = clock
         self._tries = tries
         self._calls = 0
@@ -29,6 +31,7 @@ class Clients:
         for demand in demands:
             visit = Visit(demand)
             self.visits.append(visit)
+            self.live += 1
             self._clock.schedule(demand.at, self._call, visit)
 
     def first_token(self, call: Call) -> None:
@@ -81,5 +84,6 @@ class Clients:
         self._clock.schedule(self._clock.now + delay_s, self._call, visit)
 
     def _end(self, visit: Visit, ending: Ending) -> None:
+        self.live -= 1
         visit.ending = ending
         visit.ended_at = self._clock.now

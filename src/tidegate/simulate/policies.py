@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from tidegate.errors import ConfigError
+from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.reading import Capacity, ReplicaConfig
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
+from tidegate.simulate.driver import UPSTREAM, Driver
 from tidegate.simulate.front import Front
 from tidegate.simulate.native import Native
 from tidegate.simulate.replica import SimulatedReplica
@@ -65,4 +69,33 @@ def native(argument: str) -> Policy:
     return set_up
 
 
-POLICIES: dict[str, Callable[[str], Policy]] = {"native": native}
+def tidegate(argument: str) -> Policy:
+    """Default parameters; the replicas' capacities are those that an engine reports about itself."""
+    if argument:
+        raise ConfigError([f"tidegate:{argument}: tidegate takes no argument"])
+
+    def set_up(stage: Stage) -> Setup:
+        replicas = replicas_of(stage)
+        path = Path(PathConfig(replicas=tuple(map(replica_config, replicas))), stage.clock.now)
+        driver = Driver(path, replicas, stage.clients, stage.clock)
+        stage.clock.schedule(stage.clock.now, driver.read_engines)
+        return Setup(driver, replicas)
+
+    return set_up
+
+
+def replica_config(replica: SimulatedReplica) -> ReplicaConfig:
+    config = replica.engine.config
+    return ReplicaConfig(
+        name=replica.name,
+        upstream=UPSTREAM,
+        capacity=Capacity(
+            kv_tokens=config.kv_tokens,
+            sequences=config.max_sequences,
+            context_tokens=config.longest_sequence,
+        ),
+        confirms_aborts=True,
+    )
+
+
+POLICIES: dict[str, Callable[[str], Policy]] = {"native": native, "tidegate": tidegate}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -64,8 +64,10 @@ class Call:
     id: int
     visit: Visit
     at: float
-    is_open: bool = field(default=True)
+    is_open: bool = True
     first_token_at: float | None = None
+    was_retried: bool = False
+    """The gateway has tried it on a second replica."""
 
     @property
     def draw(self) -> int:
