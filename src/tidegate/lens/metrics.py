@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tidegate.lens.row import Row
+from tidegate.policy.outcomes import Outcome
 
 OTHER = "other"
 """Label of an upstream, class or code that is not in the configuration."""
@@ -128,12 +129,14 @@ class Series:
 
     def observe(self, row: Row) -> None:
         """Count one closed request."""
-        end = (_outcome_label(row), "" if row.refused is None else row.refused._value_)
+        outcome, refused = row.outcome, row.refused
+        end = (
+            _end_without_attempt(row) if outcome is None else outcome._value_,
+            "" if refused is None else refused._value_,
+        )
         self.requests[end] = self.requests.get(end, 0) + 1
         if row.admitted_at:
             self._observe_attempts(row)
-            self.prompt_tokens += row.prompt_tokens
-            self.output_tokens += row.output_tokens
         if row.queued_at:
             self.queue.observe((row.admitted_at or row.closed_at) - row.queued_at)
         if row.degraded is not None:
@@ -143,16 +146,19 @@ class Series:
 
     def _observe_attempts(self, row: Row) -> None:
         arrived_at = row.arrived_at
-        if row.first_token_at:
-            self.ttft.observe(row.first_token_at - arrived_at)
+        self.prompt_tokens += row.prompt_tokens
+        self.output_tokens += row.output_tokens
         if row.attempts > 1:
             self.retries += row.attempts - 1
-        if row.outcome is not None and row.outcome._value_ == "ok":
-            self.e2e.observe(row.closed_at - arrived_at)
-            if row.deadline_s is not None and row.is_late:
-                self.late += 1
+        if row.first_token_at:
+            self.ttft.observe(row.first_token_at - arrived_at)
         if row.longest_gap_s:
             self.gap.observe(row.longest_gap_s)
+        if row.outcome is Outcome.OK:
+            took_s = row.closed_at - arrived_at
+            self.e2e.observe(took_s)
+            if row.deadline_s is not None and took_s > row.deadline_s:
+                self.late += 1
 
     def data(self, upstream: str, service_class: str) -> SeriesData:
         return SeriesData(
@@ -172,13 +178,11 @@ class Series:
         )
 
 
-def _outcome_label(row: Row) -> str:
-    """How the request ended: the last attempt's outcome, or what happened instead of an attempt."""
-    if row.outcome is not None:
-        return row.outcome._value_
-    if row.refused is not None:
-        return "refused" if row.degraded is None else "answered"
-    return "answered" if row.degraded is not None else "client_left"
+def _end_without_attempt(row: Row) -> str:
+    """What happened to a request that was never sent."""
+    if row.degraded is not None:
+        return "answered"
+    return "client_left" if row.refused is None else "refused"
 
 
 class ReplicaSum:
