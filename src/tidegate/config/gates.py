@@ -1,0 +1,79 @@
+"""How many requests of one size each gate of a replica lets run at once, and which gate binds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.config.settings import Settings
+from tidegate.config.slot_plan import SlotPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """Requests at once, per gate. None: the gate is open (off, or its figure not known yet)."""
+
+    replica: str
+    prompt_tokens: int
+    output_tokens: int
+    slots: int | None
+    sequences: int | None
+    limit_at_start: int | None
+    limit_at_most: int | None
+    fits: bool
+    """A request of this size can run on the replica at all."""
+
+    def binding(self) -> str | None:
+        """The gate that stops first at start; None when all are open."""
+        return _least({"slots": self.slots, "sequences": self.sequences, "limit": self.limit_at_start})
+
+    def words(self) -> str:
+        """One sentence for people."""
+        size = f"requests of {self.prompt_tokens} + {self.output_tokens} tokens"
+        if not self.fits:
+            return f"{self.replica}: {size} never fit here"
+        name = self.binding()
+        if name is None:
+            return f"{self.replica}: no gate binds before the engine has told its capacity"
+        shown = {"slots": self.slots, "sequences": self.sequences, "adaptive limit at start": self.limit_at_start}
+        known = ", ".join(f"{gate} {figure}" for gate, figure in shown.items() if figure is not None)
+        line = f"{self.replica}: {name} binds for {size} at once ({known})"
+        if name != "limit":
+            return line
+        later = _least({"slots": self.slots, "sequences": self.sequences, "limit": self.limit_at_most})
+        return f"{line}; the limit may grow to {self.limit_at_most}, then {later} binds"
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "output_tokens": self.output_tokens,
+            "slots": self.slots,
+            "sequences": self.sequences,
+            "limit_at_start": self.limit_at_start,
+            "limit_at_most": self.limit_at_most,
+            "fits": self.fits,
+            "binds": self.binding(),
+        }
+
+
+def _least(gates: dict[str, int | None]) -> str | None:
+    known = {name: figure for name, figure in gates.items() if figure is not None}
+    return min(known, key=lambda name: known[name]) if known else None
+
+
+def gates_of(plan: SlotPlan, settings: Settings, prompt_tokens: int, output_tokens: int) -> Gates:
+    """The gates of one replica for requests of one size, each of one sequence."""
+    per_request = -(-(prompt_tokens + output_tokens) // plan.slot_tokens)
+    slots = plan.slots // per_request if settings.slots.enabled and plan.slots is not None else None
+    limit = settings.limits.adaptive
+    context_fits = plan.context_tokens is None or prompt_tokens + output_tokens <= plan.context_tokens
+    return Gates(
+        plan.replica,
+        prompt_tokens,
+        output_tokens,
+        slots=slots,
+        sequences=plan.sequences,
+        limit_at_start=limit.initial if limit.enabled else None,
+        limit_at_most=limit.maximum if limit.enabled else None,
+        fits=context_fits and slots != 0,
+    )
