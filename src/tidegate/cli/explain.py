@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -35,7 +36,7 @@ FIELDS = {
 }
 
 
-def explain(
+def explain(  # noqa: PLR0913, PLR0917  # Typer wants one parameter for each option
     what: Annotated[str | None, typer.Argument(help="A key, or the word: request.")] = None,
     request_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="x-request-id of a response.")] = None,
     config: ConfigFile = None,
@@ -63,13 +64,14 @@ def explain(
     if schema:
         print_schema(FIELDS)
         return
+    read = partial(configured, config, upstream, sets)
     if what == "request":
-        explain_request(request_id, config, admin, as_json)
+        explain_request(request_id, read, admin, as_json)
         return
     if what is not None:
-        explain_key(what, config, as_json)
+        explain_key(what, read, as_json)
         return
-    settings = configured(config, upstream, sets)
+    settings = read()
     sizes = (
         prompt_tokens or settings.shaping.long_threshold_tokens,
         output_tokens or settings.slots.default_max_tokens,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import typer
 
-from tidegate.cli.options import configured, print_json
+from tidegate.cli.options import print_json
 from tidegate.config import Settings
 from tidegate.config.environment import ALIASES, PREFIX
 from tidegate.config.flags import FLAGS, path_from
@@ -24,14 +24,14 @@ from tidegate.config.tree import Tree
 from tidegate.errors import ConfigError
 
 
-def explain_key(key: str, config: Path | None, as_json: bool) -> None:
+def explain_key(key: str, read: Callable[[], Settings], as_json: bool) -> None:
     """Print one parameter, or every key below a section. Raises ConfigError for a key there is none of."""
     wanted = dotted(ALIASES[key]) if key in ALIASES else key
     found = matching(wanted)
     if not found:
         near = suggestion(wanted, [each.key for each in parameters(Settings)])
         raise ConfigError([f"{key}: no such key{near}; tidegate explain lists all of them"])
-    current = _current(wanted, config) if len(found) == 1 else {}
+    current = _current(wanted, read) if len(found) == 1 else {}
     if as_json:
         print_json({"parameters": [{**_plain(each), **current} for each in found]})
     elif len(found) == 1:
@@ -58,10 +58,10 @@ def _matches(known: str, key: str) -> bool:
     return re.fullmatch(pattern, key) is not None
 
 
-def _current(key: str, config: Path | None) -> dict[str, Any]:
+def _current(key: str, read: Callable[[], Settings]) -> dict[str, Any]:
     """The key's value in the configuration at hand; empty when that has problems or no such entry."""
     try:
-        settings = configured(config, None, None)
+        settings = read()
     except ConfigError:
         return {}
     tree = Tree()
@@ -94,7 +94,7 @@ def _lines(each: Parameter, current: dict[str, Any]) -> list[str]:
 def _ways(key: str) -> list[str]:
     """Every way to set a key, the strongest first."""
     path: KeyPath = path_from(key)
-    variable = PREFIX + "__".join("N" if part == "" else str(part).upper() for part in re.split(r"\.|\[\]\.?", key))
+    variable = PREFIX + key.replace("[]", ".0").replace(".", "__").upper()
     flag = FLAGS.get(path, f"--set {key}=VALUE")
     aliases = [name for name, target in ALIASES.items() if target == path]
     return [flag, variable, *aliases, "the YAML"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 import typer
 
-from tidegate.cli.options import configured, print_json
+from tidegate.cli.options import print_json
+from tidegate.config import Settings
 from tidegate.errors import ConfigError, ProtocolError, TidegateError
 from tidegate.wire.fetch import Reply, fetch
 
@@ -20,11 +21,11 @@ TOKEN = "TIDEGATE_ADMIN_TOKEN"
 TIMEOUT_S = 10.0
 
 
-def explain_request(request_id: str | None, config: Path | None, admin: str | None, as_json: bool) -> None:
+def explain_request(request_id: str | None, read: Callable[[], Settings], admin: str | None, as_json: bool) -> None:
     """Print the sentences of one request. Raises TidegateError when nothing can be told."""
     if not request_id:
         raise TidegateError("explain request: give the x-request-id of its response: tidegate explain request ID")
-    url = (admin or _admin_url(config)).rstrip("/")
+    url = (admin or _admin_url(read)).rstrip("/")
     answer = _ask(url, request_id)
     if as_json:
         print_json(answer)
@@ -34,9 +35,9 @@ def explain_request(request_id: str | None, config: Path | None, admin: str | No
             typer.echo(sentence)
 
 
-def _admin_url(config: Path | None) -> str:
+def _admin_url(read: Callable[[], Settings]) -> str:
     try:
-        server = configured(config, None, None).server
+        server = read().server
     except ConfigError as error:
         problem = "explain request: the configuration has problems, so name the admin API with --admin URL"
         raise ConfigError([problem, *error.problems]) from None

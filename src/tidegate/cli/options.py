@@ -17,7 +17,7 @@ ConfigFile = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set one key; repeatable. Beats every other source."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Set one key; repeatable. Beats all other sources."),
 ]
 Upstreams = Annotated[
     list[str] | None,

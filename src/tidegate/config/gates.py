@@ -37,7 +37,7 @@ class Gates:
             return f"{self.replica}: no gate binds before the engine has told its capacity"
         shown = {"slots": self.slots, "sequences": self.sequences, "adaptive limit at start": self.limit_at_start}
         known = ", ".join(f"{gate} {figure}" for gate, figure in shown.items() if figure is not None)
-        line = f"{self.replica}: {name} binds for {size} at once ({known})"
+        line = f"{self.replica}: the gate that binds is {name}, for {size} at once ({known})"
         if name != "limit":
             return line
         later = _least({"slots": self.slots, "sequences": self.sequences, "limit": self.limit_at_most})
