@@ -1,0 +1,151 @@
+"""Configuration and what engines told, made into the data process's settings."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
+
+from tidegate.config.assemble import path_config, replica_names, slot_plans
+from tidegate.config.settings import Settings as Config
+from tidegate.config.slot_plan import SlotPlan
+from tidegate.config.upstreams import Replica
+from tidegate.errors import ConfigError
+from tidegate.gateway.settings import ApiKey, Counting, Endpoint, Limits, Settings, Timers
+from tidegate.policy.ladder import Rung
+from tidegate.policy.reading import ReplicaConfig
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(slots=True, kw_only=True)
+class Told:
+    """What one engine said about itself. None: it did not tell."""
+
+    kv_tokens: int | None = None
+    sequences: int | None = None
+    context_tokens: int | None = None
+    confirms_aborts: bool = False
+    abort_grace_s: float | None = None
+    model: str | None = None
+    """The one model that it serves, when it does not serve the alias."""
+    endpoint: Endpoint | None = None
+    """Where an engine that Tidegate started listens; configured replicas say so themselves."""
+
+
+def plans_told(config: Config, told: Mapping[str, Told]) -> dict[str, SlotPlan]:
+    """The slot arithmetic of every replica, completed by what its engine told."""
+    plans = {}
+    for plan in slot_plans(config):
+        known = told.get(plan.replica, Told())
+        plans[plan.replica] = plan.told(known.kv_tokens, known.sequences, known.context_tokens)
+    return plans
+
+
+def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) -> Settings:
+    """The settings under which the data process runs.
+
+    A started engine that has not told its endpoint yet gets a closed one; it is not ready until it has.
+    Raises ConfigError for a credential that cannot be read.
+    """
+    server = config.server
+    plans = plans_told(config, told)
+    path = path_config(config)
+    replicas = tuple(_completed(each, plans[each.name], told.get(each.name)) for each in path.replicas)
+    return Settings(
+        path=replace(path, replicas=replicas),
+        endpoints=tuple(endpoints(config, told, env)),
+        host=server.host,
+        port=server.port,
+        limits=Limits(head_bytes=server.max_head_bytes, body_bytes=server.max_body_bytes),
+        timers=Timers(
+            idle_s=server.keep_alive_s,
+            head_s=server.head_s,
+            connect_s=server.connect_s,
+            reuse_s=server.reuse_s,
+            heartbeat_s=server.heartbeat_s,
+            drain_s=server.drain_s,
+        ),
+        counting=Counting(),
+        api_keys=tuple(ApiKey(sha256=key.sha256, tenant=key.tenant) for key in server.api_keys),
+        trusted_proxies=server.trusted_proxies,
+        are_paths_strict=server.strict_paths,
+        are_requests_logged=server.log_requests,
+        is_cache_enabled=path.ladder.enabled and Rung.CACHE in path.ladder.order,
+    )
+
+
+def _completed(replica: ReplicaConfig, plan: SlotPlan, told: Told | None) -> ReplicaConfig:
+    if told is None:
+        return replica
+    graced = replica.abort_grace_s
+    if plan.abort_grace_s is None and told.abort_grace_s is not None:
+        graced = told.abort_grace_s
+    return replace(replica, capacity=plan.capacity(), abort_grace_s=graced, confirms_aborts=told.confirms_aborts)
+
+
+def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) -> list[Endpoint]:
+    """Where each replica is reached, configured ones first."""
+    found = []
+    for alias, upstream in config.upstreams.items():
+        names = replica_names(alias, upstream)
+        for name, replica in zip(names, upstream.replicas, strict=False):
+            here = endpoint_of(replica, name, env)
+            found.append(here if here.model else replace(here, model=told.get(name, Told()).model))
+        if upstream.engine is not None:
+            started = told.get(names[-1], Told()).endpoint
+            found.append(started or Endpoint(name=names[-1], host="127.0.0.1", port=0))
+    return found
+
+
+def endpoint_of(replica: Replica, name: str, env: Mapping[str, str]) -> Endpoint:
+    """Where a configured replica is reached, and with which key."""
+    parts = urlsplit(replica.url)
+    host = parts.hostname or ""
+    return Endpoint(
+        name=name,
+        host=host,
+        port=parts.port or DEFAULT_PORTS[parts.scheme],
+        base_path=_base_path(parts.path),
+        model=replica.model,
+        api_key=api_key_of(replica, env),
+        is_passthrough=replica.passthrough,
+        is_tls=parts.scheme == "https",
+        ca_file=replica.ca_file,
+        server_name=replica.sni,
+        proxy=proxy_of(parts.scheme, host),
+    )
+
+
+def _base_path(path: str) -> str:
+    """Clients' paths begin with /v1, and so do many people's base URLs: it is not sent twice."""
+    return path.rstrip("/").removesuffix("/v1")
+
+
+def api_key_of(replica: Replica, env: Mapping[str, str]) -> str | None:
+    """The engine's key, from the variable or file that the configuration names."""
+    if replica.api_key_env is not None:
+        return env.get(replica.api_key_env) or None
+    if replica.api_key_file is None:
+        return None
+    try:
+        return FilePath(replica.api_key_file).read_text().strip() or None
+    except OSError as error:
+        raise ConfigError([f"api_key_file {replica.api_key_file}: cannot be read: {error.strerror}"]) from None
+
+
+def proxy_of(scheme: str, host: str) -> str | None:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY ask for; never one between us and this machine."""
+    if host == "localhost" or _is_loopback(host) or proxy_bypass(host):
+        return None
+    return getproxies_environment().get(scheme)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

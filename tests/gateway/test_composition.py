@@ -1,0 +1,107 @@
+"""Configuration and what engines told become the data process's settings, and survive the channel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tidegate.config import Settings as Config
+from tidegate.config import load
+from tidegate.errors import ConfigError
+from tidegate.gateway.composition import Told, compose, endpoint_of, plans_told, proxy_of
+from tidegate.gateway.settings import Endpoint, from_plain, to_plain
+
+YAML = """
+server:
+  port: 9000
+  heartbeat_s: 3
+  log_requests: true
+  api_keys:
+    - {name: ann, sha256: "%s", tenant: acme}
+upstreams:
+  chat:
+    replicas:
+      - http://10.0.0.1:8000/v1/
+      - {url: "https://engine.example/base", name: far, model: qwen, api_key_env: ENGINE_KEY, context_tokens: 4096}
+  tiny:
+    engine: embedded
+""" % ("ab" * 32)
+
+ENV = {"ENGINE_KEY": "sesame"}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(YAML)
+    return load(file, {}, ENV)
+
+
+def test_every_replica_has_its_endpoint_under_the_name_that_policies_know(config: Config) -> None:
+    settings = compose(config, {}, ENV)
+    assert [each.name for each in settings.endpoints] == [each.name for each in settings.path.replicas]
+    near, far, started = settings.endpoints
+    assert (near.host, near.port, near.base_path, near.model) == ("10.0.0.1", 8000, "", None)
+    assert (far.host, far.port, far.base_path, far.is_tls) == ("engine.example", 443, "/base", True)
+    assert (far.model, far.api_key) == ("qwen", "sesame")
+    assert started == Endpoint(name="tiny-embedded", host="127.0.0.1", port=0)
+
+
+def test_what_engines_told_completes_what_the_file_leaves_open_and_never_overrides_it(config: Config) -> None:
+    told = {
+        "chat-0": Told(kv_tokens=8192, sequences=8, context_tokens=2048, confirms_aborts=True, abort_grace_s=9.0),
+        "far": Told(context_tokens=32768, model="other"),
+    }
+    near, far, _ = compose(config, told, ENV).path.replicas
+    assert (near.capacity.kv_tokens, near.capacity.slots, near.capacity.sequences) == (8192, 32, 8)
+    assert (near.confirms_aborts, near.abort_grace_s) == (True, 9.0)
+    assert far.capacity.context_tokens == 4096
+    assert plans_told(config, told)["chat-0"].slots == 32
+
+
+def test_an_engine_that_serves_one_other_model_is_asked_for_that_one(config: Config) -> None:
+    told = {"chat-0": Told(model="Qwen2-7B"), "far": Told(model="other")}
+    near, far, _ = compose(config, told, ENV).endpoints
+    assert (near.model, far.model) == ("Qwen2-7B", "qwen")
+
+
+def test_an_engine_that_was_started_is_reached_where_it_says(config: Config) -> None:
+    here = Endpoint(name="tiny-embedded", host="127.0.0.1", port=4711, api_key="k")
+    assert compose(config, {"tiny-embedded": Told(endpoint=here)}, ENV).endpoints[-1] == here
+
+
+def test_the_server_section_arrives(config: Config) -> None:
+    settings = compose(config, {}, ENV)
+    assert (settings.port, settings.timers.heartbeat_s, settings.are_requests_logged) == (9000, 3.0, True)
+    assert [(key.sha256, key.tenant) for key in settings.api_keys] == [("ab" * 32, "acme")]
+    assert settings.is_cache_enabled
+
+
+def test_settings_survive_the_channel(config: Config) -> None:
+    settings = compose(config, {"chat-0": Told(kv_tokens=8192)}, ENV)
+    packed = msgspec.msgpack.encode(to_plain(settings))
+    assert from_plain(msgspec.msgpack.decode(packed)) == settings
+
+
+def test_a_key_is_read_from_its_file_and_a_missing_one_is_said_so(tmp_path: Path, config: Config) -> None:
+    key = tmp_path / "key"
+    key.write_text(" secret\n")
+    far = config.upstreams["chat"].replicas[1]
+    from_file = far.model_copy(update={"api_key_env": None, "api_key_file": str(key)})
+    assert endpoint_of(from_file, "far", {}).api_key == "secret"
+    key.unlink()
+    with pytest.raises(ConfigError, match="api_key_file"):
+        endpoint_of(from_file, "far", {})
+
+
+def test_proxies_come_from_the_environment_but_never_between_us_and_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "inside.example")
+    assert proxy_of("http", "engine.example") == "http://proxy.example:3128"
+    assert proxy_of("http", "inside.example") is None
+    for host in ("localhost", "127.0.0.1", "::1"):
+        assert proxy_of("http", host) is None
