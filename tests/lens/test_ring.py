@@ -32,3 +32,10 @@ def test_the_ring_holds_exactly_the_last_rows_and_its_index_agrees(ids: list[str
     assert [each.id for each in ring] == [n for n, _ in kept]
     for request_id in "abc":
         assert [found.id for found in ring.find(request_id)] == [n for n, each in kept if each == request_id]
+
+
+def test_a_ring_of_size_nought_keeps_nothing() -> None:
+    ring = Ring(0)
+    ring.add([row()])
+    assert len(ring) == 0
+    assert ring.find("req-1") == []

@@ -13,7 +13,7 @@ DEFAULT_ROWS = 4096
 
 
 class Ring:
-    """Keeps the last ``size`` rows; lives in the parent."""
+    """Keeps the last ``size`` rows (0: none); lives in the parent."""
 
     def __init__(self, size: int = DEFAULT_ROWS) -> None:
         self.size = size
@@ -27,7 +27,7 @@ class Ring:
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append ``rows``, oldest first; as many of the oldest kept ones go."""
-        for row in rows:
+        for row in rows if self.size else ():
             if len(self._rows) >= self.size:
                 self._forget(self._rows.popleft())
             self._rows.append(row)
