@@ -28,6 +28,7 @@ from tidegate.policy.reading import Reading
 from tidegate.policy.record import Record
 from tidegate.policy.reload import reshape
 from tidegate.policy.repeats import Repeats
+from tidegate.policy.replica import Replica
 from tidegate.policy.request import NEVER, Request
 from tidegate.policy.retries import RetryAllowance
 from tidegate.policy.timeouts import Timeouts
@@ -51,6 +52,7 @@ class Path:
         self._open: dict[int, Record] = {}
         self._tickets: dict[int, Ticket] = {}
         self._last_ticket = 0
+        self._leaving: list[Replica] = []
         self.apply(config, now)
 
     # ---- ENTRY ------------------------------------------------------------------------------
@@ -309,6 +311,10 @@ class Path:
         )
         self._moved(permit.upstream)
 
+    def find(self, request_id: int) -> Record:
+        """The record of an open request, as filled so far."""
+        return self._open[request_id]
+
     def close(self, request_id: int, now: float) -> Record:
         """End a request, once, after its last attempt. Returns its record."""
         record = self._open[request_id]
@@ -345,7 +351,7 @@ class Path:
         """Take a change into the running state; nothing that runs or waits is dropped."""
         if isinstance(change, Drain):
             return self._drain(change)
-        lines = reshape(self.upstreams, self.config, change, now)
+        lines = reshape(self.upstreams, self._leaving, self.config, change, now)
         self.config = change
         self.marks.config, self.quota.config, self.allowance.config = change.marks, change.quota, change.retries
         self.margin.reconfigure(change.margin)

@@ -14,19 +14,25 @@ from tidegate.policy.replica import Replica
 from tidegate.policy.upstream import Upstream
 
 
-def reshape(upstreams: dict[str, Upstream], old: PathConfig, new: PathConfig, now: float) -> list[str]:
+def reshape(
+    upstreams: dict[str, Upstream], leaving: list[Replica], old: PathConfig, new: PathConfig, now: float
+) -> list[str]:
     """Bring ``upstreams`` to ``new``. Returns a line per change.
 
-    An upstream that lost its last replica stays while somebody waits in it; ``Path.advance`` refuses them.
+    ``leaving`` holds removed replicas while they have permits: one that comes back meanwhile comes
+    back with its load. An upstream that lost its last replica stays while somebody waits in it;
+    ``Path.advance`` refuses them.
     """
-    known = {replica.name: replica for upstream in upstreams.values() for replica in upstream.replicas}
+    here = [replica for upstream in upstreams.values() for replica in upstream.replicas]
+    known = {(each.config.upstream, each.name): each for each in [*leaving, *here]}
     for upstream in upstreams.values():
         upstream.replicas = []
         upstream.queue.reclass(new.queue, new.classes, now)
         upstream.moved = True
     for config in new.replicas:
         upstream = upstreams.setdefault(config.upstream, Upstream(config.upstream, new.queue, new.classes))
-        upstream.replicas.append(_replica(known.get(config.name), config, new, now))
+        upstream.replicas.append(_replica(known.pop((config.upstream, config.name), None), config, new, now))
+    leaving[:] = [replica for replica in known.values() if replica.permits]
     for upstream in [*upstreams.values()]:
         if not upstream.replicas and not upstream.queue.requests:
             del upstreams[upstream.name]
@@ -35,8 +41,7 @@ def reshape(upstreams: dict[str, Upstream], old: PathConfig, new: PathConfig, no
 
 def _replica(known: Replica | None, config: ReplicaConfig, new: PathConfig, now: float) -> Replica:
     held = config if new.slots.enabled else _without_pool(config)
-    # Under another upstream the same name is another server: its ledger starts empty.
-    if known is None or known.config.upstream != config.upstream:
+    if known is None:
         return Replica(held, new.limit, new.prefill, new.breaker)
     known.reconfigure(held, new.limit, new.prefill, new.breaker, now)
     return known

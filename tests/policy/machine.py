@@ -1,0 +1,170 @@
+"""A driver of random events over ``Path``: what the state machine and the long run both use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidegate.policy.decisions import Admit, Answer, Decision, Reason, Refuse, Wait
+from tidegate.policy.outcomes import EFFECTS, Outcome
+from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.permit import Permit, PermitState, Progress
+from tidegate.policy.reading import Capacity, Reading, ReplicaConfig
+from tidegate.policy.record import Record
+from tidegate.policy.request import Request
+
+UPSTREAMS = ("a", "b")
+
+
+def replica_config(name: str, upstream: str = "a", **capacity: int) -> ReplicaConfig:
+    held = {"kv_tokens": 8192, "slot_tokens": 256, "sequences": 8, "context_tokens": 4096} | capacity
+    return ReplicaConfig(name=name, upstream=upstream, capacity=Capacity(**held), confirms_aborts=True)
+
+
+@dataclass
+class Events:
+    """Keeps the books a correct driver would keep, and checks Path against them."""
+
+    path: Path
+    now: float = 0.0
+    next_id: int = 0
+    waiting: dict[int, Request] = field(default_factory=dict)
+    live: list[tuple[Request, Permit]] = field(default_factory=list)
+    aborted: list[Permit] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    offered: int = 0
+
+    def pass_time(self, seconds: float) -> None:
+        """Move on, stopping at every wakeup and ending what has run too long, as a driver must."""
+        end = self.now + seconds
+        while due := [index for index, (_, permit) in enumerate(self.live) if permit.total_by <= end]:
+            self._pass_to(max(self.now, self.live[due[0]][1].total_by))
+            self.settle(due[0], Outcome.TOTAL_TIMEOUT)
+        self._pass_to(end)
+
+    def _pass_to(self, end: float) -> None:
+        for _ in range(100_000):
+            wakeup = self.path.next_wakeup()
+            if wakeup is None or wakeup > end:
+                break
+            self.now = max(self.now, wakeup)
+            self.advance()
+        else:
+            raise AssertionError("next_wakeup names the same moment for ever")
+        self.now = end
+
+    def offer(self, **fields: object) -> Decision:
+        self.next_id += 1
+        self.offered += 1
+        request = Request(
+            id=self.next_id,
+            upstream=str(fields.pop("upstream", "a")),
+            arrived_at=self.now,
+            draw=self.next_id * 0x9E3779B97F4A7C15 % 2**64,
+            **fields,  # type: ignore[arg-type]  # built from strategies, one type per field
+        )
+        decision = self.path.offer(request, self.now)
+        if isinstance(decision, Wait):
+            self.waiting[decision.ticket] = request
+        else:
+            self._take(request, decision)
+        self.advance()
+        return decision
+
+    def _take(self, request: Request, decision: Admit | Refuse | Answer) -> None:
+        if isinstance(decision, Admit):
+            assert decision.permit.state is PermitState.RESERVED
+            self.live.append((request, decision.permit))
+        else:
+            self._close(request)
+
+    def _close(self, request: Request) -> None:
+        self.records.append(self.path.close(request.id, self.now))
+
+    def advance(self) -> None:
+        for verdict in self.path.advance(self.now):
+            request = self.waiting.pop(verdict.ticket)
+            assert request.id == verdict.request_id
+            self._take(request, verdict.decision)
+
+    def cancel(self, index: int) -> None:
+        ticket = [*self.waiting][index % len(self.waiting)]
+        request = self.waiting.pop(ticket)
+        self.path.cancel(ticket, self.now)
+        self._close(request)
+        self.advance()
+
+    def first_token(self, index: int) -> None:
+        fresh = [permit for _, permit in self.live if permit.state is PermitState.RESERVED]
+        if fresh:
+            self.path.progress(fresh[index % len(fresh)], Progress.FIRST_TOKEN, self.now)
+            self.advance()
+
+    def settle(self, index: int, outcome: Outcome, *, still_running: bool = False, retry: bool = True) -> None:
+        request, permit = self.live.pop(index % len(self.live))
+        first_try = self.path.find(request.id).attempts == 1
+        self.path.settle(permit, outcome, self.now, output_tokens=10, still_running=still_running)
+        if still_running:
+            self.aborted.append(permit)
+        if retry and first_try and EFFECTS[outcome].retry and permit.first_token_at == 0.0:
+            self._take(request, self.path.again(request.id, outcome, self.now))
+        else:
+            self._close(request)
+        self.advance()
+
+    def confirm(self, index: int) -> None:
+        permit = self.aborted.pop(index % len(self.aborted))
+        self.path.progress(permit, Progress.ABORTED, self.now)
+        self.advance()
+
+    def observe(self, replica: str, **fields: object) -> None:
+        self.path.observe(replica, Reading(at=self.now, **fields), self.now)  # type: ignore[arg-type]  # as above
+        self.advance()
+
+    def apply(self, config: PathConfig) -> None:
+        self.path.apply(config, self.now)
+        self.advance()
+
+    def check(self) -> None:
+        """Safety: what must hold after every event."""
+        view = self.path.view(self.now)
+        assert view["open_requests"] == len(self.waiting) + len(self.live)
+        assert view["waiting"] == len(self.waiting)
+        assert view["permit_leaks"] == 0
+        held = [p for p in [*(permit for _, permit in self.live), *self.aborted] if p.state is not PermitState.SETTLED]
+        assert view["permits"] == len(held)
+        for upstream in self.path.upstreams.values():
+            for replica in upstream.replicas:
+                own = [p for p in held if p.replica == replica.name and p.upstream == upstream.name]
+                assert replica.in_flight == sum(p.sequences for p in own)
+                assert replica.slots.held == sum(p.slots for p in own)
+                assert replica.slots.reserved == sum(p.slots for p in own if p.state is PermitState.RESERVED)
+                fresh = [p for p in own if p.state is PermitState.RESERVED and p.pending_tokens]
+                assert replica.pending_tokens == sum(p.prompt_tokens for p in fresh)
+                assert replica.slots.total is None or replica.slots.held <= max(replica.slots.total, 0)
+        for account in self.path.quota.accounts.values():
+            assert account.charged == account.settled + account.refunded + account.open
+        for upstream in self.path.upstreams.values():
+            assert upstream.queue.requests == sum(line.requests for line in upstream.queue.lines.values())
+            expiry = upstream.queue.next_expiry()
+            assert expiry is None or expiry > self.now
+
+    def finish(self) -> None:
+        """End everything; afterwards nothing may be held anywhere."""
+        for _ in range(10_000):
+            if self.live:
+                self.settle(0, Outcome.OK)
+            elif self.waiting:
+                self.pass_time(1.0)
+            else:
+                break
+        self.pass_time(10.0)
+        self.check()
+        assert self.path.next_wakeup() is None
+        view = self.path.view(self.now)
+        assert (view["open_requests"], view["permits"], view["waiting"]) == (0, 0, 0)
+        assert len(self.records) == self.offered
+        for account in self.path.quota.accounts.values():
+            assert (account.open, account.in_flight) == (0, 0)
+        assert all(record.live_permits == 0 for record in self.records)
+        assert all(record.refused is not Reason.BEHIND_OTHERS for record in self.records)

@@ -1,0 +1,141 @@
+"""DESIGN's invariants under random events: what must never happen, and what must always become possible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tests.policy.machine import Events, replica_config
+from tidegate.policy.breaker import State
+from tidegate.policy.change import Drain
+from tidegate.policy.decisions import Admit
+from tidegate.policy.marks import MarkKind
+from tidegate.policy.outcomes import Outcome
+from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.queue import QueueConfig
+
+REPLICAS = (replica_config("a1"), replica_config("a2", sequences=4), replica_config("b1", "b", kv_tokens=4096))
+CONFIG = PathConfig(replicas=REPLICAS, queue=QueueConfig(max_requests=20, max_tokens=40_000, max_overtakes=3))
+INDEX = st.integers(0, 1000)
+
+
+class PathMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.events = Events(Path(CONFIG, 0.0))
+        self.down: set[str] = set()
+
+    @rule(seconds=st.floats(0.0, 20.0))
+    def pass_time(self, seconds: float) -> None:
+        self.events.pass_time(seconds)
+
+    @rule(
+        upstream=st.sampled_from(["a", "b", "unknown"]),
+        prompt_tokens=st.integers(1, 5000),
+        max_tokens=st.none() | st.integers(0, 2000),
+        sequences=st.integers(1, 3),
+        patience_s=st.none() | st.floats(0.0, 30.0),
+        deadline_s=st.none() | st.floats(0.0, 60.0),
+        streaming=st.booleans(),
+        class_hint=st.sampled_from([None, "interactive", "batch", "nonsense"]),
+        key=st.sampled_from([None, "k1", "k2"]),
+        session=st.sampled_from([None, "s1", "s2"]),
+        tenant=st.sampled_from(["t1", "t2"]),
+    )
+    def offer(self, patience_s: float | None, deadline_s: float | None, **fields: object) -> None:
+        if patience_s is not None:
+            fields["first_byte_by"] = self.events.now + patience_s
+        if deadline_s is not None:
+            fields["deadline_at"] = self.events.now + deadline_s
+        self.events.offer(**fields)
+
+    @precondition(lambda self: self.events.waiting)
+    @rule(index=INDEX)
+    def leave_the_queue(self, index: int) -> None:
+        self.events.cancel(index)
+
+    @precondition(lambda self: self.events.live)
+    @rule(index=INDEX)
+    def first_token(self, index: int) -> None:
+        self.events.first_token(index)
+
+    @precondition(lambda self: self.events.live)
+    @rule(index=INDEX, outcome=st.sampled_from(Outcome), retry=st.booleans())
+    def settle(self, index: int, outcome: Outcome, retry: bool) -> None:
+        self.events.settle(index, outcome, retry=retry)
+
+    @precondition(lambda self: self.events.live)
+    @rule(index=INDEX, outcome=st.sampled_from([Outcome.CLIENT_LEFT, Outcome.GAP_TIMEOUT, Outcome.TOTAL_TIMEOUT]))
+    def abort(self, index: int, outcome: Outcome) -> None:
+        self.events.settle(index, outcome, still_running=True)
+
+    @precondition(lambda self: self.events.aborted)
+    @rule(index=INDEX)
+    def confirm_abort(self, index: int) -> None:
+        self.events.confirm(index)
+
+    @rule(
+        replica=st.sampled_from(["a1", "a2", "b1", "unknown"]),
+        ready=st.booleans(),
+        running=st.none() | st.integers(0, 12),
+        kv_used_tokens=st.none() | st.integers(0, 9000),
+    )
+    def observe(self, replica: str, ready: bool, running: int | None, kv_used_tokens: int | None) -> None:
+        self.events.observe(replica, ready=ready, running=running, kv_used_tokens=kv_used_tokens)
+
+    @rule(keep=st.lists(st.sampled_from(REPLICAS), unique=True), classes=st.booleans(), room=st.integers(1, 30))
+    def reload(self, keep: list[object], classes: bool, room: int) -> None:
+        names = {name: each for name, each in CONFIG.classes.classes.items() if classes or name != "batch"}
+        self.events.apply(
+            replace(
+                CONFIG,
+                replicas=tuple(keep),  # type: ignore[arg-type]  # sampled from REPLICAS
+                classes=replace(CONFIG.classes, classes=names),
+                queue=replace(CONFIG.queue, max_requests=room),
+            )
+        )
+
+    @rule(replica=st.sampled_from(["a1", "a2", "b1"]), on=st.booleans())
+    def drain(self, replica: str, on: bool) -> None:
+        self.events.path.apply(Drain(replica, on), self.events.now)
+        self.events.advance()
+
+    @rule()
+    def an_idle_system_always_admits_again(self) -> None:
+        """Liveness: whatever happened, once all is over and all replicas are back, anybody gets in."""
+        events = self.events
+        events.apply(CONFIG)
+        events.finish()
+        for name in ("a1", "a2", "b1"):
+            events.path.apply(Drain(name, on=False), events.now)
+            events.observe(name)
+            events.observe(name)
+        events.pass_time(70.0)
+        assert len(events.path.marks) == 0 or all(m.until > events.now for m in events.path.marks.live(events.now))
+        for mark in events.path.marks.live(events.now):
+            assert mark.kind is MarkKind.SESSION and mark.until - events.now < 61.0
+        for upstream in ("a", "b"):
+            assert isinstance(events.offer(upstream=upstream, prompt_tokens=100, max_tokens=10), Admit)
+
+    @invariant()
+    def the_books_agree(self) -> None:
+        self.events.check()
+
+    @invariant()
+    def one_replica_of_an_upstream_stays_in(self) -> None:
+        for upstream in self.events.path.upstreams.values():
+            assert not upstream.replicas or any(
+                each.breaker.state is not State.OPEN or not each.ready for each in upstream.replicas
+            )
+
+    def teardown(self) -> None:
+        self.events.apply(CONFIG)
+        self.events.finish()
+
+
+PathMachine.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+TestPathMachine = PathMachine.TestCase
