@@ -21,6 +21,8 @@ class StepRun:
         """Duration of the next one."""
         self.growth_ps = 0
         """How much longer each step of the run is than the one before."""
+        self.ends_at = 0.0
+        """When the last of the planned steps ends."""
         self._started_at = 0.0
         self._elapsed_ps = 0
 
@@ -32,20 +34,17 @@ class StepRun:
     def plan(self, steps: int, step_ps: int, growth_ps: int) -> None:
         """The next ``steps`` steps; each lasts ``growth_ps`` longer than the one before."""
         self.steps, self.step_ps, self.growth_ps = steps, step_ps, growth_ps
+        self.ends_at = self._time_after(steps)
 
     @property
     def boundary_at(self) -> float:
         """When the last finished step ended."""
         return self._started_at + self._elapsed_ps * SECONDS_PER_PS
 
-    @property
-    def ends_at(self) -> float:
-        return self._time_after(self.steps)
-
     def finished_steps(self, now: float) -> int:
         """How many of the planned steps have ended at ``now``."""
         steps = self.steps
-        if steps == 0 or self._time_after(steps) <= now:
+        if steps == 0 or self.ends_at <= now:
             return steps
         if steps == 1 or self._time_after(1) > now:
             return 0
@@ -58,11 +57,14 @@ class StepRun:
 
     def cut(self) -> None:
         """End the run with the step that is running: something changed."""
-        self.steps = min(self.steps, 1)
+        if self.steps > 1:
+            self.steps = 1
+            self.ends_at = self._time_after(1)
 
     def delay(self, seconds: float) -> None:
         """The engine stood still for a while."""
         self._started_at += seconds
+        self.ends_at = self._time_after(self.steps)
 
     def _duration_ps(self, steps: int) -> int:
         return steps * self.step_ps + self.growth_ps * (steps * (steps - 1) // 2)

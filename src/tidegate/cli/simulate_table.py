@@ -1,0 +1,101 @@
+"""Simulated runs as a table, and their course as a line of bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tidegate.simulate.quantile import quantile
+from tidegate.simulate.report import report, ttft_s, windows
+from tidegate.simulate.run import Run
+from tidegate.simulate.summary import medians
+
+BARS = " ▁▂▃▄▅▆▇█"
+COLUMNS = 60
+"""Longest line of bars."""
+
+
+def print_runs(runs: Sequence[Run]) -> None:
+    """Per policy the medians over its seeds, and P95 TTFT over time of the first seed."""
+    console = Console()
+    by_policy: dict[str, list[Run]] = {}
+    for run in runs:
+        by_policy.setdefault(run.policy, []).append(run)
+    merged = {policy: medians([report(run) for run in group]) for policy, group in by_policy.items()}
+    console.print(_heading(runs), soft_wrap=True)
+    console.print(_figures(merged))
+    for policy, group in by_policy.items():
+        console.print(_course(policy, group[0]), soft_wrap=True, highlight=False)
+    for policy, row in merged.items():
+        refusals = ", ".join(f"{reason} {count:g}" for reason, count in row.get("refusals", {}).items())
+        if refusals:
+            console.print(f"{policy} refused calls: {refusals}", soft_wrap=True)
+
+
+def _heading(runs: Sequence[Run]) -> str:
+    scenario, seeds = runs[0].scenario, sorted({run.seed for run in runs})
+    notes = "".join(f", {name} {value}" for name, value in scenario.notes.items())
+    return (
+        f"{scenario.name}: {len(scenario.engines)} simulated engine(s), {len(scenario.demands)} requests, "
+        f"seed(s) {', '.join(map(str, seeds))}{notes}\ntraffic: {scenario.source}; "
+        f"SLO: TTFT {scenario.slo.ttft_s:g} s, TPOT {scenario.slo.tpot_s * 1e3:g} ms"
+    )
+
+
+def _figures(merged: dict[str, dict[str, Any]]) -> Table:
+    """A column per policy, so that it fits a terminal of 80 columns."""
+    table = Table("")
+    for policy in merged:
+        table.add_column(policy, justify="right")
+    columns = [_rows(row) for row in merged.values()]
+    for name in dict.fromkeys(name for column in columns for name in column):
+        table.add_row(name, *(column.get(name, "-") for column in columns))
+    return table
+
+
+def _rows(row: dict[str, Any]) -> dict[str, str]:
+    errors, ttft, e2e = row["errors"], row["ttft_s"], row["e2e_s"]
+    kinds = " + ".join(f"{errors[kind]:g} {kind}" for kind in ("timeout", "refused", "engine") if errors[kind])
+    rows = {
+        "in SLO, of requests": _percent(row["goodput_requests"]),
+        "in SLO, of tokens": _percent(row["goodput_tokens"]),
+        "errors": _percent(errors["rate"]),
+        "  of which": kinds or "-",
+        "answered on a retry": f"{row['retried_ok']:g}",
+        "TTFT p50/p95/p99 (s)": " / ".join(_seconds(ttft[name]) for name in ("p50", "p95", "p99")),
+        "E2E p50/p95/p99 (s)": " / ".join(_seconds(e2e[name]) for name in ("p50", "p95", "p99")),
+        "std of P95 TTFT (s)": _seconds(row["p95_std_s"]),
+        "recovery (s)": _seconds(row["recovery_s"]),
+        "engine preemptions": f"{row['preemptions']:g}",
+    }
+    for name, figures in row["classes"].items():
+        in_slo, tail = _percent(figures["in_slo_rate"]), _seconds(figures["ttft_p95_s"])
+        rows[f"{name}: in SLO, TTFT p95 (s)"] = f"{in_slo}, {tail}"
+    rows["simulated in (s)"] = _seconds(row["wall_s"])
+    return rows
+
+
+def _course(policy: str, run: Run) -> str:
+    """P95 TTFT of each slice of time, unanswered requests at the time they gave up; full height is the worst."""
+    last = max((visit.demand.at for visit in run.visits), default=0.0)
+    slice_s = max(1.0, ceil(last / COLUMNS))
+    tails = {index: quantile(sorted(map(ttft_s, group)), 0.95) for index, group in windows(run.visits, slice_s).items()}
+    worst = max(tails.values(), default=0.0)
+    bars = "".join(_bar(tails.get(index, 0.0), worst) for index in range(int(last // slice_s) + 1))
+    return f"{policy:>14} |{bars}| P95 TTFT, full bar {worst:.2f} s, {slice_s:g} s a column"
+
+
+def _bar(value: float, worst: float) -> str:
+    return BARS[round(value / worst * (len(BARS) - 1))] if worst > 0 else BARS[0]
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}"
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.2f}"

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.simulate.scripted_front import visit_of
+from tidegate.simulate.clients import Clients
+from tidegate.simulate.clock import Clock
+from tidegate.simulate.visit import Call, Ending
+
+
+def ignore(call: Call, number: int, clients: Clients, clock: Clock) -> None:
+    """Nobody answers."""
+
+
+def test_a_client_leaves_after_its_patience_and_calls_again_once() -> None:
+    visit, front = visit_of(ignore)
+    assert front.opened == [0.0, 8.0]
+    assert front.left == [7.0, 15.0]
+    assert (visit.ending, visit.ended_at, visit.calls) == (Ending.TIMEOUT, 15.0, 2)
+
+
+def test_a_client_that_has_a_token_stays_to_the_end() -> None:
+    def slow_answer(call: Call, number: int, clients: Clients, clock: Clock) -> None:
+        clock.schedule(6.9, clients.first_token, call)
+        clock.schedule(50.0, clients.answered, call, 10)
+
+    visit, front = visit_of(slow_answer)
+    assert front.left == []
+    assert (visit.ending, visit.ended_at, visit.first_token_at) == (Ending.ANSWERED, 50.0, 6.9)
+
+
+def test_an_answer_to_the_second_call_counts_from_the_first() -> None:
+    def second_time_lucky(call: Call, number: int, clients: Clients, clock: Clock) -> None:
+        if number == 2:
+            clock.schedule(clock.now + 1.0, clients.first_token, call)
+            clock.schedule(clock.now + 2.0, clients.answered, call, 10)
+
+    visit, _ = visit_of(second_time_lucky)
+    assert visit.is_answered
+    assert (visit.calls, visit.demand.at, visit.first_token_at, visit.ended_at) == (2, 0.0, 9.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("retry_after_s", "second_call_at"),
+    [(0.0, 1.0), (0.4, 1.0), (5.0, 5.0), (60.0, 60.0), (61.0, 1.0)],
+)
+def test_a_refused_client_obeys_retry_after_as_stock_sdks_do(retry_after_s: float, second_call_at: float) -> None:
+    visit, front = visit_of(lambda call, number, clients, clock: clients.refused(call, retry_after_s))
+    assert front.opened == [0.0, second_call_at]
+    assert visit.ending is Ending.REFUSED
+
+
+def test_a_client_that_is_told_not_to_come_back_gives_up() -> None:
+    visit, front = visit_of(lambda call, number, clients, clock: clients.refused(call, None))
+    assert (front.opened, visit.ending) == ([0.0], Ending.REFUSED)
+
+
+def test_a_failure_before_the_first_token_is_called_again_and_one_after_it_is_not() -> None:
+    visit, front = visit_of(lambda call, number, clients, clock: clients.failed(call, Ending.ENGINE))
+    assert (front.opened, visit.ending) == ([0.0, 1.0], Ending.ENGINE)
+
+    def break_off(call: Call, number: int, clients: Clients, clock: Clock) -> None:
+        clients.first_token(call)
+        clients.failed(call, Ending.ENGINE)
+
+    visit, front = visit_of(break_off)
+    assert (front.opened, visit.ending) == ([0.0], Ending.ENGINE)
+
+
+def test_a_client_with_one_try_calls_once() -> None:
+    visit, front = visit_of(ignore, tries=1)
+    assert (front.opened, visit.ending, visit.ended_at) == ([0.0], Ending.TIMEOUT, 7.0)
+
+
+def test_each_call_has_bits_of_its_own() -> None:
+    draws: list[int] = []
+    visit_of(lambda call, number, clients, clock: draws.append(call.draw))
+    assert len(set(draws)) == 2

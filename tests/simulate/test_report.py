@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.simulate.scripted_front import demand
+from tidegate.engines.presets import preset
+from tidegate.simulate.report import SCHEMA, report
+from tidegate.simulate.run import Run
+from tidegate.simulate.scenario import Burst, Scenario, Slo
+from tidegate.simulate.summary import medians
+from tidegate.simulate.visit import Ending, Visit
+
+SLO = Slo(ttft_s=2.0, tpot_s=0.1)
+
+
+def answered(
+    at: float, ttft_s: float, *, tpot_s: float = 0.05, label: str = "chat", calls: int = 1, degraded: str | None = None
+) -> Visit:
+    """11 tokens, so ten gaps of ``tpot_s``."""
+    visit = Visit(replace(demand(at=at), label=label), calls, Ending.ANSWERED)
+    visit.first_token_at = at + ttft_s
+    visit.ended_at = visit.first_token_at + 10 * tpot_s
+    visit.output_tokens = 11
+    visit.degraded = degraded
+    return visit
+
+
+def failed(at: float, ending: Ending, gave_up_after_s: float) -> Visit:
+    return Visit(demand(at=at), 2, ending, at + gave_up_after_s)
+
+
+def figures(*visits: Visit, burst: Burst | None = None) -> dict[str, Any]:
+    scenario = Scenario(
+        name="hand-made",
+        engines=(preset("A100", "llama-3-8b"),),
+        demands=[visit.demand for visit in visits],
+        slo=SLO,
+        tries=2,
+        burst=burst,
+    )
+    return report(Run(scenario, "native", 1, list(visits), preemptions=3, wall_s=0.5, refusals={"b": 1, "a": 2}))
+
+
+def test_every_field_is_defined_and_every_definition_is_a_field() -> None:
+    assert figures(answered(0.0, 1.0)).keys() == SCHEMA.keys()
+
+
+def test_good_means_answered_in_full_within_both_objectives() -> None:
+    found = figures(
+        answered(0.0, 2.0),
+        answered(1.0, 2.1),
+        answered(2.0, 1.0, tpot_s=0.11),
+        answered(3.0, 1.0, degraded="cache"),
+        failed(4.0, Ending.TIMEOUT, 15.0),
+    )
+    assert found["goodput_requests"] == 0.2
+    assert found["degraded"] == 1
+
+
+def test_goodput_in_tokens_weighs_each_request_by_prompt_and_output() -> None:
+    big = answered(1.0, 3.0)
+    big.demand = replace(big.demand, prompt_tokens=320)
+    assert figures(answered(0.0, 1.0), big)["goodput_tokens"] == pytest.approx(110 / 440)
+
+
+def test_errors_are_counted_by_how_the_last_call_ended() -> None:
+    endings = [Ending.TIMEOUT, Ending.TIMEOUT, Ending.REFUSED, Ending.ENGINE]
+    found = figures(answered(0.0, 1.0), *(failed(1.0, ending, 9.0) for ending in endings))
+    assert found["errors"] == {"timeout": 2, "refused": 1, "engine": 1, "total": 4, "rate": 0.8}
+
+
+def test_an_answer_on_a_later_call_is_no_error_and_counted_apart() -> None:
+    found = figures(answered(0.0, 9.0, calls=2), answered(1.0, 1.0))
+    assert found["retried_ok"] == 1
+    assert found["errors"]["total"] == 0
+    assert found["ttft_s"]["p99"] == 9.0
+
+
+def test_quantiles_are_of_answered_requests_and_are_values_that_occurred() -> None:
+    visits = [answered(float(index), index / 100) for index in range(1, 101)]
+    found = figures(*visits, failed(0.0, Ending.TIMEOUT, 500.0))
+    assert found["ttft_s"] == {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+    assert found["jitter_ratio"] == pytest.approx((0.99 + 0.5) / (0.5 + 0.5), abs=1e-3)
+
+
+def test_the_standard_deviation_holds_unanswered_requests_at_the_time_they_gave_up() -> None:
+    found = figures(answered(1.0, 1.0), failed(15.0, Ending.REFUSED, 9.0))
+    assert found["p95_std_s"] == pytest.approx((9.0 - 1.0) / 2)
+    assert figures(answered(1.0, 1.0))["p95_std_s"] is None
+
+
+def test_recovery_ends_with_the_last_bad_second_after_the_step() -> None:
+    burst = Burst(10.0, 20.0)
+    calm = [answered(float(at), 0.1) for at in range(40)]
+    assert figures(*calm, burst=burst)["recovery_s"] == 0.0
+    assert figures(*calm, answered(5.5, 9.0), burst=burst)["recovery_s"] == 0.0
+    assert figures(*calm, answered(25.5, 9.0), burst=burst)["recovery_s"] == 6.0
+    assert figures(*calm, failed(31.5, Ending.REFUSED, 0.1), burst=burst)["recovery_s"] == 12.0
+    assert figures(*calm)["recovery_s"] is None
+
+
+def test_classes_are_reported_apart() -> None:
+    found = figures(answered(0.0, 1.0, label="short"), answered(0.0, 5.0, label="long"))
+    assert found["classes"] == {
+        "long": {"offered": 1, "in_slo_rate": 0.0, "ttft_p95_s": 5.0},
+        "short": {"offered": 1, "in_slo_rate": 1.0, "ttft_p95_s": 1.0},
+    }
+
+
+def test_nothing_answered_gives_nulls_and_not_a_crash() -> None:
+    found = figures(failed(0.0, Ending.TIMEOUT, 15.0))
+    assert found["ttft_s"]["p50"] is None
+    assert found["jitter_ratio"] is None
+    assert found["classes"]["chat"]["ttft_p95_s"] is None
+
+
+def test_medians_are_taken_field_by_field_and_null_where_no_run_has_a_value() -> None:
+    reports: list[dict[str, Any]] = [
+        {"seed": seed, "policy": "native", "simulated": True, "notes": {"x": 1}, "a": {"b": value}, "c": None}
+        for seed, value in ((1, 5.0), (2, None), (3, 1.0))
+    ]
+    reports[0]["refusals"], reports[1]["refusals"], reports[2]["refusals"] = {}, {"late": 4}, {"late": 2}
+    found = medians(reports)
+    assert found == {
+        "policy": "native",
+        "simulated": True,
+        "a": {"b": 3.0},
+        "c": None,
+        "refusals": {"late": 3},
+        "seeds": [1, 2, 3],
+    }

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tidegate.errors import ConfigError
+from tidegate.simulate.arrivals import client_bound
+from tidegate.simulate.scenarios import SCENARIO_HELP, SCENARIOS, find_scenario
+
+
+@pytest.fixture(autouse=True)
+def _no_trace_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIDEGATE_TRACES", raising=False)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_equal_seeds_give_equal_scenarios_in_order_of_time(name: str) -> None:
+    scenario = find_scenario(name).build(7)
+    assert scenario == find_scenario(name).build(7)
+    assert scenario.demands != find_scenario(name).build(8).demands
+    times = [demand.at for demand in scenario.demands]
+    assert times == sorted(times)
+    assert [demand.index for demand in scenario.demands] == list(range(len(times)))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_client_sends_a_bound_and_never_the_length_of_the_answer(name: str) -> None:
+    demands = find_scenario(name).build(1).demands
+    assert all(demand.max_tokens >= max(demand.output_tokens, 256) for demand in demands)
+    assert {demand.max_tokens for demand in demands} <= {256, 512, 1024, 2048}
+
+
+def test_every_scenario_has_a_line_of_help() -> None:
+    assert SCENARIO_HELP.keys() == SCENARIOS.keys()
+
+
+def test_the_campaign_steps_to_four_times_its_base_for_fifteen_seconds() -> None:
+    scenario = find_scenario("campaign-bare").build(1)
+    base_per_s = float(scenario.notes["base_per_s"])
+    assert base_per_s == pytest.approx(0.6 * float(scenario.notes["capacity_per_s"]), rel=0.01)
+    seconds = Counter(int(demand.at) for demand in scenario.demands)
+    before = sum(seconds[second] for second in range(40)) / 40
+    during = sum(seconds[second] for second in range(40, 55)) / 15
+    after = sum(seconds[second] for second in range(55, 120)) / 65
+    assert before == pytest.approx(base_per_s, rel=0.15)
+    assert during == pytest.approx(4.2 * base_per_s, rel=0.1)
+    assert after == pytest.approx(base_per_s, rel=0.15)
+    labels = Counter(demand.label for demand in scenario.demands)
+    assert labels["long"] / labels.total() == pytest.approx(0.2, abs=0.02)
+
+
+def test_silence_is_followed_by_two_hundred_requests_in_one_second() -> None:
+    times = [demand.at for demand in find_scenario("silence-then-200").build(1).demands]
+    assert len(times) == 200
+    assert min(times) >= 3.0
+    assert max(times) < 4.0
+
+
+def test_the_giant_comes_among_99_shorts_or_not_at_all() -> None:
+    for variant, giants in (("", 1), ("@group", 1), ("@spread", 1), ("@without", 0)):
+        demands = find_scenario(f"giant-and-99{variant}").build(1).demands
+        labels = Counter(demand.label for demand in demands)
+        assert (labels["short"], labels["giant"]) == (99, giants)
+    shorts = [
+        [
+            (demand.at, demand.prompt_tokens)
+            for demand in find_scenario(name).build(1).demands
+            if demand.label == "short"
+        ]
+        for name in ("giant-and-99", "giant-and-99@without")
+    ]
+    assert shorts[0] == shorts[1]
+
+
+def test_a_replay_can_run_faster_and_keeps_its_lengths() -> None:
+    once, thrice = (find_scenario(name).build(1) for name in ("azure-conv", "azure-conv@3"))
+    assert [demand.prompt_tokens for demand in once.demands] == [demand.prompt_tokens for demand in thrice.demands]
+    assert thrice.demands[-1].at == pytest.approx(once.demands[-1].at / 3)
+
+
+def test_a_replay_reads_the_folder_that_the_user_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "azure-2023"
+    folder.mkdir()
+    rows = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:00:00.5,3000,7\n2023-11-16 18:00:02.5,10,300\n"
+    (folder / "AzureLLMInferenceTrace_conv.csv").write_text(rows, encoding="utf-8")
+    monkeypatch.setenv("TIDEGATE_TRACES", str(tmp_path))
+    scenario = find_scenario("azure-conv@2").build(1)
+    assert [(demand.at, demand.label, demand.max_tokens) for demand in scenario.demands] == [
+        (0.0, "long", 256),
+        (1.0, "short", 512),
+    ]
+    assert scenario.source == "trace azure-2023/AzureLLMInferenceTrace_conv.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("stedy", "did you mean steady"),
+        ("nothing-like-it", "known: steady"),
+        ("steady@", None),
+        ("steady@-1", "number above 0"),
+        ("azure-conv@fast", "number above 0"),
+        ("azure-conv@inf", "number above 0"),
+        ("giant-and-99@twice", "choose one of giant-and-99@group"),
+        ("campaign-bare@2", "takes no argument"),
+        ("silence-then-200@2", "takes no argument"),
+    ],
+)
+def test_a_name_that_is_not_known_is_answered_with_what_is(name: str, message: str | None) -> None:
+    if message is None:
+        assert find_scenario(name).build(1).name == "steady@0.75"
+        return
+    with pytest.raises(ConfigError, match=message):
+        find_scenario(name)
+
+
+@pytest.mark.parametrize(("output_tokens", "bound"), [(1, 256), (256, 256), (257, 512), (1000, 1024), (1025, 2048)])
+def test_bounds_are_powers_of_two(output_tokens: int, bound: int) -> None:
+    assert client_bound(output_tokens) == bound
