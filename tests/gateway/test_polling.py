@@ -14,7 +14,8 @@ from tidegate.policy.reading import Reading
 class Engine:
     """Answers with a reading, an error, or not at all."""
 
-    def __init__(self) -> None:
+    def __init__(self, look_every_s: float = 0.0) -> None:
+        self.look_every_s = look_every_s
         self.error: Exception | None = None
         self.is_silent = False
         self.asked_at: list[float] = []
@@ -88,6 +89,18 @@ def test_many_wishes_for_haste_do_not_make_a_busy_loop() -> None:
             polling.poll_soon("a")
             await asyncio.sleep(0.001)
         assert len(engine.asked_at) <= 3
+        await polling.close()
+
+    run_virtual(body())
+
+
+def test_an_engine_that_bears_few_looks_is_not_looked_at_more_often() -> None:
+    async def body() -> None:
+        engine = Engine(look_every_s=5.0)
+        polling = Polling(Seen().observe)
+        polling.follow({"a": engine})
+        await asyncio.sleep(11)
+        assert gaps(engine.asked_at) == [5.0, 5.0]
         await polling.close()
 
     run_virtual(body())

@@ -25,8 +25,13 @@ this long means that it is not ready (R6: stale metrics don't stop a replica).""
 class Source(Protocol):
     """An engine adapter, as far as polling needs one."""
 
+    @property
+    def look_every_s(self) -> float:
+        """Shortest time between two looks that does the engine no harm."""
+
     async def read(self, now: float) -> Reading:
-        """One look; ``now`` becomes ``Reading.at``. May raise TidegateError or OSError."""
+        """One look; ``now`` becomes ``Reading.at``. Raises TimeoutError when the engine is silent, and may raise
+        TidegateError or OSError."""
 
 
 class Polling:
@@ -109,7 +114,7 @@ class _Followed:
     async def _pause(self) -> None:
         hurries = asyncio.get_running_loop().time() < self._hurry_until
         try:
-            async with asyncio.timeout(SOON_INTERVAL_S if hurries else INTERVAL_S):
+            async with asyncio.timeout(max(self.source.look_every_s, SOON_INTERVAL_S if hurries else INTERVAL_S)):
                 # While in a hurry a further wake-up must not turn the cadence into a busy loop.
                 await (asyncio.get_running_loop().create_future() if hurries else self._woken.wait())
         except TimeoutError:
