@@ -11,7 +11,7 @@ from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.record import Record
 from tidegate.policy.replica import Replica
-from tidegate.policy.timeouts import Phase, Timeouts
+from tidegate.policy.timeouts import Phase, Timeouts, timing_key
 from tidegate.policy.upstream import Upstream
 
 SLOW_SHARE = 0.5
@@ -37,7 +37,7 @@ class Attempts:
     def begin(self, record: Record, replica: Replica, output_tokens: int, now: float) -> Permit:
         """Place a request on ``replica``: commits slots, limit, probe and prefill together."""
         permit = self._permit(record, replica, output_tokens, now)
-        replica.take(permit, streaming=record.request.streaming)
+        replica.take(permit)
         self._holders[permit.id] = replica
         record.attempts += 1
         record.live_permits += 1
@@ -46,27 +46,27 @@ class Attempts:
 
     def _permit(self, record: Record, replica: Replica, output_tokens: int, now: float) -> Permit:
         request = record.request
-        allowed = self.timeouts.allowed(request.upstream, record.service_class, request.prompt_tokens, now)
+        key = timing_key(request.upstream, record.service_class, request.prompt_tokens)
+        allowed = self.timeouts.allowed(key, now)
         total_by = min(now + allowed.total_s, request.deadline_at)
         # An answer that does not stream has its first byte when it is complete.
         first_byte_s = allowed.first_byte_s if request.streaming else allowed.total_s
         self._last_id += 1
         return Permit(
-            id=self._last_id,
-            request_id=request.id,
-            upstream=request.upstream,
-            replica=replica.name,
-            service_class=record.service_class,
-            slots=replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences),
-            sequences=request.sequences,
-            prompt_tokens=request.prompt_tokens,
-            pending_tokens=0,
-            generation=0,
-            probe=False,
-            admitted_at=now,
-            first_byte_by=min(now + first_byte_s, request.first_byte_by, total_by),
-            gap_s=allowed.gap_s,
-            total_by=total_by,
+            self._last_id,
+            request.id,
+            request.upstream,
+            replica.name,
+            record.service_class,
+            replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences),
+            request.sequences,
+            request.prompt_tokens,
+            replica.pending_tokens + request.prompt_tokens if request.streaming else 0,
+            now,
+            min(now + first_byte_s, request.first_byte_by, total_by),
+            allowed.gap_s,
+            total_by,
+            key,
         )
 
     def first_token(self, permit: Permit, record: Record, now: float) -> None:
@@ -78,7 +78,7 @@ class Attempts:
             predicted_s = replica.first_token.predict_s(permit.pending_tokens)
             replica.limit.record(LimitSignal.SAMPLE, seconds, predicted_s, now)
             replica.learn_first_token(permit, seconds)
-            self.timeouts.learn(closing.timing_key(permit), Phase.FIRST_BYTE, seconds, now, censored=False)
+            self.timeouts.learn(permit.timing_key, Phase.FIRST_BYTE, seconds, now)
         replica.started(permit)
         closing.judge_margin(self.margin, record, now)
 

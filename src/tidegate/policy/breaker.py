@@ -14,18 +14,18 @@ but ``_fire`` assigns the state. The last replica of an upstream is never opened
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from tidegate.policy.outcomes import Verdict
 
 
-class State(Enum):
+class State(StrEnum):
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"
 
 
-class Signal(Enum):
+class Signal(StrEnum):
     TRIPPED = "tripped"
     COOLED = "cooled"
     PROBE_FAILED = "probe_failed"

@@ -8,7 +8,7 @@ from tidegate.policy.patience import client_limit
 from tidegate.policy.permit import Permit
 from tidegate.policy.record import Record
 from tidegate.policy.request import NEVER, Request
-from tidegate.policy.timeouts import Key, Phase, Timeouts, length_bucket
+from tidegate.policy.timeouts import Phase, Timeouts
 
 TIMED_OUT = {
     Outcome.FIRST_BYTE_TIMEOUT: Phase.FIRST_BYTE,
@@ -24,10 +24,6 @@ def blame(outcome: Outcome, request: Request, now: float) -> Outcome:
     return outcome
 
 
-def timing_key(permit: Permit) -> Key:
-    return permit.upstream, permit.service_class, length_bucket(permit.prompt_tokens)
-
-
 def teach(
     timeouts: Timeouts, permit: Permit, outcome: Outcome, streaming: bool, now: float, worst_gap_s: float | None
 ) -> None:
@@ -35,11 +31,11 @@ def teach(
     signal = EFFECTS[outcome].timing
     if signal is TimingSignal.IGNORE:
         return
-    key, seconds = timing_key(permit), now - permit.admitted_at
+    key, seconds = permit.timing_key, now - permit.admitted_at
     if signal is TimingSignal.SAMPLE:
-        timeouts.learn(key, Phase.TOTAL, seconds, now, censored=False)
+        timeouts.learn(key, Phase.TOTAL, seconds, now)
         if worst_gap_s is not None:
-            timeouts.learn(key, Phase.GAP, worst_gap_s, now, censored=False)
+            timeouts.learn(key, Phase.GAP, worst_gap_s, now)
         return
     phase = TIMED_OUT.get(outcome)
     if phase is Phase.GAP:
@@ -48,7 +44,7 @@ def teach(
         timeouts.learn(key, phase, seconds, now, censored=True)
     elif permit.first_token_at == 0.0 and streaming:
         # The client left first: its wait is a lower bound, and no sign that we are overloaded.
-        timeouts.learn(key, Phase.FIRST_BYTE, seconds, now, censored=False)
+        timeouts.learn(key, Phase.FIRST_BYTE, seconds, now)
 
 
 def judge_margin(margin: Margin, record: Record, now: float) -> None:

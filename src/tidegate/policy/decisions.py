@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from tidegate.policy.permit import Permit
 
 
-class Reason(Enum):
+class Reason(StrEnum):
     """Why a request waited, moved or was refused. The value is the HTTP error's ``code``."""
 
     UNKNOWN_MODEL = "model_not_found"

@@ -36,7 +36,7 @@ class State(Protocol):
 def validity(state: State, record: Record, upstream: Upstream, _now: float) -> Refuse | None:
     """Never fits: 4xx now, since waiting cannot help (R8)."""
     request = record.request
-    context = upstream.context_tokens()
+    context = upstream.context_tokens
     least = request.prompt_tokens if request.prompt_exact else request.prompt_tokens / ESTIMATE_SLACK
     if context is not None and least + 1 > context:
         about = "" if request.prompt_exact else "about "

@@ -9,14 +9,14 @@ counted apart from success (SPEC S1-03).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from tidegate.policy.answers import Answers, AnswersConfig
 from tidegate.policy.decisions import Answer, Reason, Refuse
 from tidegate.policy.request import Request
 
 
-class Rung(Enum):
+class Rung(StrEnum):
     CACHE = "cache"
     ERROR = "error"
 

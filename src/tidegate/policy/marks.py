@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 MOST_KEYS = 10_000
 
 
-class MarkKind(Enum):
+class MarkKind(StrEnum):
     SESSION = "session"
     TENANT = "tenant"
     SOURCE = "source"
@@ -122,5 +122,5 @@ class Marks:
         for row in state:
             remaining_s = row["remaining_s"]
             if isinstance(remaining_s, int | float) and remaining_s > 0:
-                kind = MarkKind(row["kind"])
+                kind = MarkKind(str(row["kind"]))
                 self.add(Mark(kind, str(row["key"]), str(row["reason"]), now + remaining_s, str(row["evidence"])))

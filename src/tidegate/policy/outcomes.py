@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class Outcome(Enum):
+class Outcome(StrEnum):
     """A closed set: every attempt ends in exactly one of these."""
 
     OK = "ok"
@@ -31,7 +31,7 @@ class Outcome(Enum):
     """We stopped before the answer was complete."""
 
 
-class Verdict(Enum):
+class Verdict(StrEnum):
     """What an ending says about the replica."""
 
     GOOD = "good"
@@ -39,7 +39,7 @@ class Verdict(Enum):
     SILENT = "silent"
 
 
-class LimitSignal(Enum):
+class LimitSignal(StrEnum):
     """What an ending tells the adaptive limit."""
 
     SAMPLE = "sample"
@@ -47,7 +47,7 @@ class LimitSignal(Enum):
     IGNORE = "ignore"
 
 
-class TimingSignal(Enum):
+class TimingSignal(StrEnum):
     """Whether the latency of this attempt may teach the dynamic timeouts."""
 
     SAMPLE = "sample"
@@ -56,7 +56,7 @@ class TimingSignal(Enum):
     IGNORE = "ignore"
 
 
-class QuotaSignal(Enum):
+class QuotaSignal(StrEnum):
     """What happens to the tokens that were charged at arrival."""
 
     SETTLE = "settle"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
+
+from tidegate.policy.timeouts import Key
 
 
-class PermitState(Enum):
+class PermitState(StrEnum):
     RESERVED = "reserved"
     """Admitted; no byte has come back yet."""
     USED = "used"
@@ -16,7 +18,7 @@ class PermitState(Enum):
     SETTLED = "settled"
 
 
-class Progress(Enum):
+class Progress(StrEnum):
     """What a driver reports of a running attempt."""
 
     SENT = "sent"
@@ -39,15 +41,17 @@ class Permit:
     sequences: int
     prompt_tokens: int
     pending_tokens: int
-    """Prefill work on the replica at admission, this request's included."""
-    generation: int
-    """The breaker's generation: a result that is older than the last transition is ignored."""
-    probe: bool
-    """A half-open trial of the replica."""
+    """Prefill work on the replica at admission, this request's included; 0 when it does not stream."""
     admitted_at: float
     first_byte_by: float
     gap_s: float
     total_by: float
+    timing_key: Key
+    """Under which its phases teach the timeouts."""
+    generation: int = 0
+    """The breaker's generation: a result that is older than the last transition is ignored."""
+    probe: bool = False
+    """A half-open trial of the replica."""
     state: PermitState = PermitState.RESERVED
     first_token_at: float = 0.0
     abort_by: float = 0.0

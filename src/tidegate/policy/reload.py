@@ -34,6 +34,7 @@ def reshape(
         upstream.replicas.append(_replica(known.pop((config.upstream, config.name), None), config, new, now))
     leaving[:] = [replica for replica in known.values() if replica.permits]
     for upstream in [*upstreams.values()]:
+        upstream.survey()
         if not upstream.replicas and not upstream.queue.requests:
             del upstreams[upstream.name]
     return _changes(old, new)

@@ -88,16 +88,15 @@ class Replica:
             return Reason.PREFILL
         return None
 
-    def take(self, permit: Permit, *, streaming: bool) -> None:
+    def take(self, permit: Permit) -> None:
         """Commit a placement: slots, limit place, probe and pending prefill in one step."""
         permit.generation = self.breaker.generation
         permit.probe = self.breaker.take()
         self.permits[permit.id] = permit
-        self.slots.reserve(permit.slots)
+        self.slots.reserved += permit.slots
         self.in_flight += permit.sequences
         # The end of a prefill shows only in a stream; other answers come whole, much later.
-        permit.pending_tokens = self.pending_tokens + permit.prompt_tokens if streaming else 0
-        if streaming:
+        if permit.pending_tokens:
             self.pending_tokens += permit.prompt_tokens
 
     def started(self, permit: Permit) -> None:

@@ -7,6 +7,9 @@ which t-digests cannot do.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 from math import ceil, log
 
 ALPHA = 0.05
@@ -38,18 +41,10 @@ class Sketch:
         self._counts[bucket] += 1
         self.count += 1
 
-    def quantile(self, q: float, now: float) -> float | None:
-        """The q-quantile in seconds, or None when nothing is held."""
+    def counts(self, now: float) -> list[int]:
+        """How many values each bucket holds now."""
         self._turn(now)
-        if self.count == 0:
-            return None
-        rank = q * (self.count - 1)
-        seen = 0
-        for bucket, count in enumerate(self._counts):
-            seen += count
-            if seen > rank:
-                return LEAST_S if bucket == 0 else LEAST_S * 2 * _GAMMA**bucket / (_GAMMA + 1)
-        raise AssertionError("the counts add up to less than count")
+        return self._counts
 
     def _turn(self, now: float) -> None:
         current = int(now / self.slice_s)
@@ -62,3 +57,13 @@ class Sketch:
                 self.count -= count
             self._slices[gone % SLICES] = {}
         self._slice = current
+
+
+def quantile(sketches: Sequence[Sketch], q: float, now: float, least: int = 1) -> float | None:
+    """The q-quantile in seconds over several sketches, or None when they hold fewer than ``least``."""
+    counts = [sum(column) for column in zip(*(sketch.counts(now) for sketch in sketches), strict=True)]
+    total = sum(counts)
+    if total < max(1, least):
+        return None
+    bucket = bisect_right([*accumulate(counts)], q * (total - 1))
+    return LEAST_S if bucket == 0 else LEAST_S * 2 * _GAMMA**bucket / (_GAMMA + 1)

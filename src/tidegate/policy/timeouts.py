@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
-from tidegate.policy.sketch import Sketch
+from tidegate.policy.sketch import Sketch, quantile
 
 
-class Phase(Enum):
+class Phase(StrEnum):
     FIRST_BYTE = "first_byte"
     GAP = "gap"
     TOTAL = "total"
@@ -81,7 +81,11 @@ class _Learned:
 
 
 class Timeouts:
-    """Holds at most ``MOST_KEYS`` keys; the one unused for longest goes first."""
+    """Holds at most ``MOST_KEYS`` keys; the one unused for longest goes first.
+
+    A sample is written once, under its own key; what the wider keys know is the sum of the sketches
+    below them, added up when a timeout is worked out, at most once a second and key.
+    """
 
     __slots__ = ("_allowed", "_learned", "config")
 
@@ -90,8 +94,7 @@ class Timeouts:
         self._learned: OrderedDict[Key, _Learned] = OrderedDict()
         self._allowed: dict[Key, tuple[float, Allowed]] = {}
 
-    def allowed(self, upstream: str, service_class: str, prompt_tokens: int, now: float) -> Allowed:
-        key = (upstream, service_class, length_bucket(prompt_tokens))
+    def allowed(self, key: Key, now: float) -> Allowed:
         known = self._allowed.get(key)
         if known is None or now >= known[0]:
             if len(self._allowed) >= MOST_KEYS:
@@ -99,12 +102,11 @@ class Timeouts:
             known = self._allowed[key] = (now + REFRESH_S, self._work_out(key, now))
         return known[1]
 
-    def learn(self, key: Key, phase: Phase, seconds: float, now: float, *, censored: bool) -> None:
-        for wider in _widening(key):
-            learned = self._get(wider)
-            learned.censored += 0.02 * (censored - learned.censored)
-            if learned.censored <= self.config.freeze_share:
-                learned.sketches[phase].add(seconds, now)
+    def learn(self, key: Key, phase: Phase, seconds: float, now: float, *, censored: bool = False) -> None:
+        learned = self._learned.get(key) or self._add(key)
+        learned.censored += 0.02 * (censored - learned.censored)
+        if learned.censored <= self.config.freeze_share:
+            learned.sketches[phase].add(seconds, now)
 
     def frozen(self, key: Key) -> bool:
         learned = self._learned.get(key)
@@ -114,17 +116,16 @@ class Timeouts:
         self.config = config
         self._allowed.clear()
 
-    def _get(self, key: Key) -> _Learned:
-        learned = self._learned.get(key)
-        if learned is None:
-            if len(self._learned) >= MOST_KEYS:
-                self._learned.popitem(last=False)
-            learned = self._learned[key] = _Learned()
-        self._learned.move_to_end(key)
+    def _add(self, key: Key) -> _Learned:
+        if len(self._learned) >= MOST_KEYS:
+            self._learned.popitem(last=False)
+        learned = self._learned[key] = _Learned()
         return learned
 
     def _work_out(self, key: Key, now: float) -> Allowed:
         config = self.config
+        if key in self._learned:
+            self._learned.move_to_end(key)
         return Allowed(
             self._phase_s(key, Phase.FIRST_BYTE, config.first_byte, now),
             self._phase_s(key, Phase.GAP, config.gap, now),
@@ -134,20 +135,18 @@ class Timeouts:
     def _phase_s(self, key: Key, phase: Phase, bounds: PhaseConfig, now: float) -> float:
         if not self.config.enabled:
             return bounds.default_s
-        for wider in _widening(key):
-            learned = self._learned.get(wider)
-            if learned is None or learned.sketches[phase].count < self.config.min_samples:
-                continue
-            p90_s = learned.sketches[phase].quantile(0.9, now)
-            if p90_s is not None and learned.sketches[phase].count >= self.config.min_samples:
+        for width in range(len(key), 0, -1):
+            p90_s = self._p90_s(key[:width], phase, now)
+            if p90_s is not None:
                 return min(bounds.ceiling_s, max(bounds.floor_s, self.config.multiplier * p90_s))
         return bounds.default_s
 
+    def _p90_s(self, prefix: tuple[str | int, ...], phase: Phase, now: float) -> float | None:
+        """Over all keys that begin so; None while they hold fewer than ``min_samples``."""
+        below = [learned.sketches[phase] for key, learned in self._learned.items() if key[: len(prefix)] == prefix]
+        return quantile(below, 0.9, now, self.config.min_samples)
 
-def length_bucket(prompt_tokens: int) -> int:
-    """Powers of four: 0 up to 255 tokens, 1 up to 1023, 2 up to 4095, …"""
-    return max(0, (prompt_tokens.bit_length() - 7) // 2)
 
-
-def _widening(key: Key) -> tuple[Key, Key, Key]:
-    return key, (key[0], key[1], -1), (key[0], "", -1)
+def timing_key(upstream: str, service_class: str, prompt_tokens: int) -> Key:
+    """Length buckets are powers of four: 0 up to 255 tokens, 1 up to 1023, 2 up to 4095, …"""
+    return upstream, service_class, max(0, (prompt_tokens.bit_length() - 7) // 2)

@@ -18,7 +18,7 @@ _TIE, _FIRST, _SECOND = 1, 2, 3
 
 
 class Upstream:
-    __slots__ = ("moved", "name", "output_tokens", "queue", "replicas")
+    __slots__ = ("_bounded", "context_tokens", "moved", "name", "output_tokens", "queue", "replicas")
 
     def __init__(self, name: str, queue: QueueConfig, classes: ClassesConfig) -> None:
         self.name = name
@@ -28,6 +28,9 @@ class Upstream:
         """Of the answers that ended well, per sequence."""
         self.moved = False
         """Something happened that may let a ticket go."""
+        self.context_tokens: int | None = None
+        """The longest context any replica offers; None if one of them does not say."""
+        self._bounded = False
 
     def choose(self, request: Request, output_tokens: int, now: float, avoid: str | None = None) -> Replica | Reason:
         """The replica of least cost whose gates are all open, or the gate that bars the way."""
@@ -53,8 +56,10 @@ class Upstream:
         least = 0.0
         barred = Reason.NO_REPLICA
         count = len(replicas)
-        start = spread(request.draw, _TIE, count) if count > 1 else 0
-        rated = all(replica.token_s > 0 for replica in replicas)
+        start, rated = 0, False
+        if count > 1:
+            start = spread(request.draw, _TIE, count)
+            rated = all(replica.token_s > 0 for replica in replicas)
         for step in range(count):
             replica = replicas[(start + step) % count]
             if replica.name == avoid:
@@ -111,14 +116,20 @@ class Upstream:
                 replica.breaker.allows(now)
                 self.moved = True
 
-    def context_tokens(self) -> int | None:
-        """The longest context any replica offers; None if one of them does not say."""
-        contexts = [replica.config.capacity.context_tokens for replica in self.replicas]
+    def survey(self) -> None:
+        """Note what the present replicas can hold at most; call when they change."""
+        capacities = [replica.config.capacity for replica in self.replicas]
+        contexts = [each.context_tokens for each in capacities]
         known = [tokens for tokens in contexts if tokens is not None]
-        return max(known) if known and len(known) == len(contexts) else None
+        self.context_tokens = max(known) if known and len(known) == len(contexts) else None
+        self._bounded = all(
+            r.slots.total is not None or c.sequences for r, c in zip(self.replicas, capacities, strict=True)
+        )
 
     def ever_fits(self, request: Request, output_tokens: int) -> bool:
         """Whether some replica's whole pool and batch could hold this request."""
+        if not self._bounded:
+            return True
         for replica in self.replicas:
             total, most = replica.slots.total, replica.config.capacity.sequences
             slots = replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences)
