@@ -10,8 +10,9 @@ import pytest
 from tidegate.config import Settings as Config
 from tidegate.config import load
 from tidegate.errors import ConfigError
-from tidegate.gateway.composition import Told, compose, endpoint_of, plans_told, proxy_of
+from tidegate.gateway.composition import Told, compose, endpoint_of, keep_started, plans_told, proxy_of
 from tidegate.gateway.settings import Endpoint, from_plain, to_plain
+from tidegate.policy.reading import Capacity
 
 YAML = """
 server:
@@ -28,6 +29,8 @@ upstreams:
   tiny:
     engine: embedded
 """ % ("ab" * 32)
+
+PAGED = Capacity(kv_tokens=8192, slot_tokens=256, sequences=8, context_tokens=2048)
 
 ENV = {"ENGINE_KEY": "sesame"}
 
@@ -51,14 +54,34 @@ def test_every_replica_has_its_endpoint_under_the_name_that_policies_know(config
 
 def test_what_engines_told_completes_what_the_file_leaves_open_and_never_overrides_it(config: Config) -> None:
     told = {
-        "chat-0": Told(kv_tokens=8192, sequences=8, context_tokens=2048, confirms_aborts=True, abort_grace_s=9.0),
-        "far": Told(context_tokens=32768, model="other"),
+        "chat-0": Told(capacity=PAGED, confirms_aborts=True, abort_grace_s=9.0),
+        "far": Told(capacity=Capacity(context_tokens=32768), model="other"),
     }
     near, far, _ = compose(config, told, ENV).path.replicas
     assert (near.capacity.kv_tokens, near.capacity.slots, near.capacity.sequences) == (8192, 32, 8)
     assert (near.confirms_aborts, near.abort_grace_s) == (True, 9.0)
     assert far.capacity.context_tokens == 4096
     assert plans_told(config, told)["chat-0"].slots == 32
+
+
+def test_an_engines_own_unit_of_memory_is_the_slot_unless_the_file_says_otherwise(config: Config) -> None:
+    told = {"chat-0": Told(capacity=Capacity(kv_tokens=8192, slot_tokens=2048))}
+    assert plans_told(config, told)["chat-0"].slots == 4
+    near = config.upstreams["chat"].replicas[0].model_copy(update={"slot_tokens": 128})
+    chat = config.upstreams["chat"].model_copy(update={"replicas": (near,)})
+    sized = config.model_copy(update={"upstreams": {"chat": chat}})
+    assert plans_told(sized, told)["chat-0"].slots == 64
+
+
+def test_a_reload_keeps_what_was_started_or_bound_until_a_restart(config: Config) -> None:
+    server = config.server.model_copy(update={"port": 1, "admin_port": 2, "heartbeat_s": 9.0})
+    chat = config.upstreams["chat"]
+    new = config.model_copy(update={"server": server, "upstreams": {"chat": chat, "late": config.upstreams["tiny"]}})
+    kept = keep_started(config, new)
+    assert (kept.server.port, kept.server.admin_port, kept.server.heartbeat_s) == (9000, 8001, 9.0)
+    assert kept.upstreams["chat"] == chat
+    assert kept.upstreams["tiny"].engine == config.upstreams["tiny"].engine
+    assert "late" not in kept.upstreams
 
 
 def test_an_engine_that_serves_one_other_model_is_asked_for_that_one(config: Config) -> None:
@@ -80,7 +103,7 @@ def test_the_server_section_arrives(config: Config) -> None:
 
 
 def test_settings_survive_the_channel(config: Config) -> None:
-    settings = compose(config, {"chat-0": Told(kv_tokens=8192)}, ENV)
+    settings = compose(config, {"chat-0": Told(capacity=PAGED)}, ENV)
     packed = msgspec.msgpack.encode(to_plain(settings))
     assert from_plain(msgspec.msgpack.decode(packed)) == settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
@@ -12,22 +12,23 @@ from urllib.request import getproxies_environment, proxy_bypass
 from tidegate.config.assemble import path_config, replica_names, slot_plans
 from tidegate.config.settings import Settings as Config
 from tidegate.config.slot_plan import SlotPlan
-from tidegate.config.upstreams import Replica
+from tidegate.config.upstreams import Replica, Upstream
 from tidegate.errors import ConfigError
 from tidegate.gateway.settings import ApiKey, Counting, Endpoint, Limits, Settings, Timers
 from tidegate.policy.ladder import Rung
-from tidegate.policy.reading import ReplicaConfig
+from tidegate.policy.reading import Capacity, ReplicaConfig
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+BOUND_AT_START = ("host", "port", "admin_host", "admin_port", "admin_tokens")
+"""Keys of ``server`` that a reload leaves as they are (``config.reload.RESTART``)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Told:
     """What one engine said about itself. None: it did not tell."""
 
-    kv_tokens: int | None = None
-    sequences: int | None = None
-    context_tokens: int | None = None
+    capacity: Capacity = field(default=Capacity())
     confirms_aborts: bool = False
     abort_grace_s: float | None = None
     model: str | None = None
@@ -38,11 +39,25 @@ class Told:
 
 def plans_told(config: Config, told: Mapping[str, Told]) -> dict[str, SlotPlan]:
     """The slot arithmetic of every replica, completed by what its engine told."""
-    plans = {}
-    for plan in slot_plans(config):
-        known = told.get(plan.replica, Told())
-        plans[plan.replica] = plan.told(known.kv_tokens, known.sequences, known.context_tokens)
-    return plans
+    return {plan.replica: _plan_told(plan, config, told.get(plan.replica)) for plan in slot_plans(config)}
+
+
+def _plan_told(plan: SlotPlan, config: Config, told: Told | None) -> SlotPlan:
+    if told is None:
+        return plan
+    engine = told.capacity
+    known = plan.told(engine.kv_tokens, engine.sequences, engine.context_tokens)
+    return known if _is_slot_size_given(plan, config) else replace(known, slot_tokens=engine.slot_tokens)
+
+
+def _is_slot_size_given(plan: SlotPlan, config: Config) -> bool:
+    """The configuration says how large a slot is; otherwise the engine's own unit is the better one."""
+    position = plan.path[-1]
+    if not isinstance(position, int):
+        return True
+    replica = config.upstreams[plan.upstream].replicas[position]
+    size_mib = replica.slot_size_mib or config.slots.slot_size_mib
+    return replica.slot_tokens is not None or bool(size_mib and replica.bytes_per_token)
 
 
 def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) -> Settings:
@@ -78,13 +93,29 @@ def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) ->
     )
 
 
+def keep_started(old: Config, new: Config) -> Config:
+    """``new``, with the engines and addresses of ``old``: what was started or bound once changes at a restart only."""
+    upstreams = {}
+    for alias in dict.fromkeys([*new.upstreams, *old.upstreams]):
+        engine = old.upstreams[alias].engine if alias in old.upstreams else None
+        replicas = new.upstreams[alias].replicas if alias in new.upstreams else ()
+        if engine is not None or replicas:
+            upstreams[alias] = Upstream(replicas=replicas, engine=engine)
+    bound = {key: getattr(old.server, key) for key in BOUND_AT_START}
+    server = new.server.model_copy(update=bound)
+    return new.model_copy(update={"upstreams": upstreams, "server": server, "lens": old.lens})
+
+
 def _completed(replica: ReplicaConfig, plan: SlotPlan, told: Told | None) -> ReplicaConfig:
     if told is None:
         return replica
-    graced = replica.abort_grace_s
-    if plan.abort_grace_s is None and told.abort_grace_s is not None:
-        graced = told.abort_grace_s
-    return replace(replica, capacity=plan.capacity(), abort_grace_s=graced, confirms_aborts=told.confirms_aborts)
+    grace_s = plan.abort_grace_s if plan.abort_grace_s is not None else told.abort_grace_s
+    return replace(
+        replica,
+        capacity=plan.capacity(),
+        abort_grace_s=replica.abort_grace_s if grace_s is None else grace_s,
+        confirms_aborts=told.confirms_aborts,
+    )
 
 
 def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) -> list[Endpoint]:
