@@ -49,6 +49,11 @@ def set_flags(assignments: Iterable[str]) -> dict[Path, object]:
     return found
 
 
+def is_named(upstream: str) -> bool:
+    """Whether an ``--upstream`` value is NAME=URL. A name may hold slashes (``org/model``), a URL an equals sign."""
+    return "=" in upstream.partition("://")[0]
+
+
 def upstream_flags(urls: Iterable[str]) -> dict[Path, object]:
     """``--upstream [NAME=]URL`` (repeatable; one name may have several). Raises ConfigError.
 
@@ -57,9 +62,7 @@ def upstream_flags(urls: Iterable[str]) -> dict[Path, object]:
     """
     upstreams: dict[str, dict[str, Any]] = {}
     for each in urls:
-        name, equals, url = each.partition("=")
-        if not equals or "/" in name:
-            name, url = "default", each
+        name, url = each.split("=", 1) if is_named(each) else ("default", each)
         if url == "embedded":
             upstreams.setdefault(name, {})["engine"] = {"kind": "embedded"}
             continue
