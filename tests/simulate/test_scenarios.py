@@ -10,11 +10,6 @@ from tidegate.simulate.arrivals import client_bound
 from tidegate.simulate.scenarios import SCENARIO_HELP, SCENARIOS, find_scenario
 
 
-@pytest.fixture(autouse=True)
-def _no_trace_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TIDEGATE_TRACES", raising=False)
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_equal_seeds_give_equal_scenarios_in_order_of_time(name: str) -> None:
     scenario = find_scenario(name).build(7)
