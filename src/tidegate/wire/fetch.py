@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 import httptools
 
 from tidegate.errors import ProtocolError
+from tidegate.wire.proxy import connect_through, proxy_authorization
 from tidegate.wire.tls import Tls
 
 READ_BYTES = 65536
@@ -26,7 +27,7 @@ class Reply:
     body: bytes
 
 
-async def fetch(
+async def fetch(  # noqa: PLR0913 - all but the URL and the time are optional
     url: str,
     *,
     method: str = "GET",
@@ -35,11 +36,13 @@ async def fetch(
     timeout_s: float,
     tls: Tls | None = None,
     limit_bytes: int = 16 << 20,
+    proxy: str | None = None,
 ) -> Reply:
     """Send one request and read the whole answer, whatever its status.
 
     ``timeout_s`` bounds everything from the name look-up to the last byte. ``tls`` is used for
-    https URLs; without it the system's authorities are loaded for each call.
+    https URLs; without it the system's authorities are loaded for each call. ``proxy`` is the URL of a
+    forward proxy to go through.
 
     Raises:
         ValueError: the URL isn't http or https, or names no host.
@@ -51,18 +54,34 @@ async def fetch(
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is no http:// or https:// URL with a host")
     async with asyncio.timeout(timeout_s):
-        return await _exchange(parts, _request_bytes(parts, method, headers or {}, body), tls, limit_bytes)
+        request = _request_bytes(parts, method, _with_proxy(headers or {}, parts, proxy), body, proxy)
+        reader, writer = await _connect(parts, tls, proxy)
+        return await _exchange(reader, writer, request, limit_bytes)
 
 
-async def _exchange(parts: SplitResult, request: bytes, tls: Tls | None, limit_bytes: int) -> Reply:
+def _with_proxy(headers: dict[str, str], parts: SplitResult, proxy: str | None) -> dict[str, str]:
+    secret = None if proxy is None or parts.scheme == "https" else proxy_authorization(proxy)
+    return headers if secret is None else {**headers, "proxy-authorization": secret}
+
+
+async def _connect(
+    parts: SplitResult, tls: Tls | None, proxy: str | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host = parts.hostname or ""
     secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
     checked = (tls or Tls()) if secure else None
-    reader, writer = await asyncio.open_connection(
-        parts.hostname,
-        parts.port or (443 if secure else 80),
-        ssl=checked.context if checked else None,
-        server_hostname=(checked.server_name or parts.hostname) if checked else None,
-    )
+    context = checked.context if checked else None
+    name = (checked.server_name or host) if checked else None
+    if proxy is None:
+        return await asyncio.open_connection(host, port, ssl=context, server_hostname=name)
+    sock = await connect_through(proxy, host, port, tunnel=secure)
+    return await asyncio.open_connection(sock=sock, ssl=context, server_hostname=name)
+
+
+async def _exchange(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes, limit_bytes: int
+) -> Reply:
     try:
         writer.write(request)
         await writer.drain()
@@ -71,9 +90,12 @@ async def _exchange(parts: SplitResult, request: bytes, tls: Tls | None, limit_b
         writer.close()
 
 
-def _request_bytes(parts: SplitResult, method: str, headers: dict[str, str], body: bytes) -> bytes:
+def _request_bytes(parts: SplitResult, method: str, headers: dict[str, str], body: bytes, proxy: str | None) -> bytes:
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     host = parts.netloc.rpartition("@")[2]
+    if proxy is not None and parts.scheme == "http":
+        # A forward proxy wants the absolute form; https goes through a tunnel and does not.
+        target = f"http://{host}{target}"
     lines = [f"{method} {target} HTTP/1.1", f"host: {host}", "connection: close"]
     if body or method != "GET":
         lines.append(f"content-length: {len(body)}")

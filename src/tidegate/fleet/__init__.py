@@ -1,0 +1,1 @@
+"""Replicas as processes: started, watched, restarted and stopped."""
