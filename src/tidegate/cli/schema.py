@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.config.settings import Settings
+from tidegate.config.json_schema import json_schema
 from tidegate.config.table import markdown_table
 
 
@@ -19,4 +19,4 @@ def schema(
     Save it, and name it in the YAML's first line:
     # yaml-language-server: $schema=tidegate.schema.json
     """
-    typer.echo(markdown_table() if table else json.dumps(Settings.model_json_schema(), indent=2))
+    typer.echo(markdown_table() if table else json.dumps(json_schema(), indent=2))

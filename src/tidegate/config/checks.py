@@ -31,18 +31,24 @@ def is_loopback(host: str) -> bool:
 def _server(settings: Settings) -> Iterator[Problem]:
     server = settings.server
     if server.port and server.port == server.admin_port and server.host == server.admin_host:
-        yield Problem(("server", "admin_port"), f"is the data port too ({server.port}); give each its own")
+        yield Problem(
+            ("server", "admin_port"),
+            f"is the data port too ({server.port}); give each its own",
+            also=(("server", "port"), ("server", "host"), ("server", "admin_host")),
+        )
     if not is_loopback(server.host) and not server.api_keys:
         yield Problem(
             ("server", "host"),
             f"{server.host} can be reached from other machines and server.api_keys is empty; "
             "add a key, or bind 127.0.0.1",
+            also=(("server", "api_keys"),),
         )
     if not is_loopback(server.admin_host) and not server.admin_tokens:
         yield Problem(
             ("server", "admin_host"),
             f"{server.admin_host} can be reached from other machines and server.admin_tokens is empty; "
             "add the SHA-256 of a token, or bind 127.0.0.1",
+            also=(("server", "admin_tokens"),),
         )
 
 
@@ -65,7 +71,11 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
     for alias, upstream in settings.upstreams.items():
         here: Path = ("upstreams", alias)
         if not upstream.replicas and upstream.engine is None:
-            yield Problem(here, "has neither replicas nor an engine; give one URL under replicas")
+            yield Problem(
+                here,
+                "has neither replicas nor an engine; give one URL under replicas",
+                also=((*here, "replicas"), (*here, "engine")),
+            )
         urls = (((*here, "replicas", index, "url"), each.url) for index, each in enumerate(upstream.replicas))
         yield from _twice(urls, "replica")
         for index, replica in enumerate(upstream.replicas):
@@ -89,7 +99,11 @@ def _replica(replica: Replica, here: Path, env: Mapping[str, str]) -> Iterator[P
         yield Problem((*here, "slot_tokens"), "slot_size_mib is given too; keep one")
     for key in ("slot_size_mib", "kv_pool_bytes"):
         if getattr(replica, key) is not None and replica.bytes_per_token is None:
-            yield Problem((*here, key), "needs bytes_per_token, to tell how many tokens that is")
+            yield Problem(
+                (*here, key),
+                "needs bytes_per_token, to tell how many tokens that is",
+                also=((*here, "bytes_per_token"),),
+            )
     if replica.kv_tokens is not None and replica.kv_pool_bytes is not None:
         yield Problem((*here, "kv_pool_bytes"), "kv_tokens is given too; keep one")
 
@@ -99,7 +113,11 @@ def _credentials(replica: Replica, here: Path, env: Mapping[str, str]) -> Iterat
     if len(given) == 2:
         yield Problem((*here, "api_key_file"), "api_key_env is given too; keep one")
     if given and replica.passthrough:
-        yield Problem((*here, "passthrough"), f"{given[0]} is given too: send the client's key or our own, not both")
+        yield Problem(
+            (*here, "passthrough"),
+            f"{given[0]} is given too: send the client's key or our own, not both",
+            also=((*here, given[0]),),
+        )
     if replica.api_key_env is not None and not env.get(replica.api_key_env):
         yield Problem((*here, "api_key_env"), f"environment variable {replica.api_key_env} is not set")
     if replica.api_key_file is not None and not FilePath(replica.api_key_file).is_file():
@@ -113,4 +131,6 @@ def _slots(settings: Settings) -> Iterator[Problem]:
                 plan.path, f"its pool of {plan.pool_tokens} tokens is less than one slot ({plan.slot_tokens})"
             )
         elif plan.is_overcommitted and settings.slots.overcommit == "fail":
-            yield Problem((*plan.path, "sequences"), f"{plan.overcommit_line()}; slots.overcommit is fail")
+            yield Problem(
+                (*plan.path, "sequences"), f"{plan.overcommit_line()}; slots.overcommit is fail", also=(("slots",),)
+            )

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from tidegate.config.origin import Kind, Origin, Path, dotted
+from tidegate.config.origin import Kind, Origin, Path
 from tidegate.config.problem import Problem
 
 MAX_NODES = 100_000
@@ -30,6 +30,8 @@ class Document:
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Path, Origin] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    unset: list[Path] = field(default_factory=list)
+    """Texts whose ``${NAME}`` has no value: nothing more can be said about them."""
 
 
 def read_document(text: str, source: str) -> Document:
@@ -40,7 +42,7 @@ def read_document(text: str, source: str) -> Document:
     except (YAMLError, ValueError, RecursionError) as error:
         document.problems.append(_unreadable(error, source))
         return document
-    if root is None:
+    if root is None or root.tag == "tag:yaml.org,2002:null":
         return document
     if not isinstance(root, MappingNode):
         place = _place(root, source)
@@ -138,6 +140,6 @@ class _Reader:
             self.fail(node, path, f"the tag {node.tag} is not supported")
         text = str(node.value)
         if any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
-            self.fail(node, path, f"{dotted(path)} holds characters that are not valid Unicode")
+            self.fail(node, path, "holds characters that are not valid Unicode")
             return ""
         return text

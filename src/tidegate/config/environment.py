@@ -101,6 +101,7 @@ def _expand_one(document: Document, held: Tree, path: Path, text: str, env: Mapp
         document.problems.append(
             Problem(path, f"environment variable {name} is not set (set it, or write ${{{name}:-default}})")
         )
+        document.unset.append(path)
         return ""
 
     origin = held.origins[path].with_raw(text)

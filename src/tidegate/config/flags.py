@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from tidegate.config.origin import Kind, Origin, Path, dotted
 from tidegate.errors import ConfigError
@@ -66,7 +65,7 @@ def upstream_flags(urls: Iterable[str]) -> dict[Path, object]:
         if url == "embedded":
             upstreams.setdefault(name, {})["engine"] = {"kind": "embedded"}
             continue
-        if not urlsplit(url).scheme:
+        if "://" not in url:
             raise ConfigError([f"--upstream {each}: must be [NAME=]URL, such as chat=http://127.0.0.1:8000"])
         upstreams.setdefault(name, {}).setdefault("replicas", []).append({"url": url})
     return {("upstreams",): upstreams} if upstreams else {}

@@ -6,6 +6,7 @@ Precedence, strongest first: flags, ``TIDEGATE__SECTION__KEY``, the accepted ali
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -44,11 +45,13 @@ class _Gathered:
 
     tree: Tree = field(default_factory=Tree)
     problems: list[Problem] = field(default_factory=list)
+    unset: list[Path] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     file: FilePath | None = None
 
     def add(self, document: Document) -> None:
         self.problems += document.problems
+        self.unset += document.unset
         self.tree.merge(document.values, document.origins)
 
     def put(self, path: Path, value: object, origin: Origin) -> None:
@@ -73,7 +76,7 @@ def load(
         _override(gathered, key, value)
     _read_prefix_caching(gathered, env)
     _apply_mode(gathered)
-    checked = check_values(gathered.tree, env)
+    checked = check_values(gathered.tree, env, gathered.unset)
     problems = gathered.problems + checked.problems
     if problems or checked.settings is None:
         raise ConfigError(_rendered(problems, gathered.tree))
@@ -169,17 +172,27 @@ def _apply_mode(gathered: _Gathered) -> None:
 
 
 def _rendered(problems: list[Problem], tree: Tree) -> list[str]:
-    """In the order of the file: the place decides, then what was found first."""
-    lines: list[tuple[tuple[str, int, int], str]] = []
-    for problem in problems:
-        origin = _nearest(problem.path, tree)
-        exact = problem.path in tree.origins
-        place = problem.place or origin.place(of_key=problem.at_key or not exact)
-        name = origin.written_as if exact and origin.written_as else None
-        where = (origin.source, origin.line, origin.column) if not problem.place else (place, 0, 0)
-        line = problem.render(place, name)
-        lines.append((where, line))
-    return list(dict.fromkeys(line for _, line in sorted(lines, key=lambda each: each[0])))
+    """Those of files first, in the order of their lines, then those of variables and flags."""
+    lines = [(_sort_key(each, tree), _line(each, tree)) for each in problems]
+    return list(dict.fromkeys(line for _, line in sorted(lines, key=lambda pair: pair[0])))
+
+
+def _line(problem: Problem, tree: Tree) -> str:
+    origin = _nearest(problem.path, tree)
+    is_own = problem.path in tree.origins
+    # A key that is missing has no place of its own: the key that it is missing under has.
+    place = origin.place(of_key=problem.at_key or not is_own)
+    shown = problem if origin.raw is None else problem.without_value(origin.raw)
+    return shown.render(place, origin.written_as if is_own and origin.written_as else None)
+
+
+def _sort_key(problem: Problem, tree: Tree) -> tuple[bool, str, int, int]:
+    origin = _nearest(problem.path, tree)
+    if problem.place:
+        at = re.search(r":(\d+):(\d+)$", problem.place)
+        line, column = (int(at[1]), int(at[2])) if at else (0, 0)
+        return False, problem.place.removesuffix(at[0] if at else ""), line, column
+    return origin.kind in (Kind.ALIAS, Kind.ENV, Kind.FLAG), origin.source, origin.line, origin.column
 
 
 def _nearest(path: Path, tree: Tree) -> Origin:

@@ -63,5 +63,6 @@ def dotted(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += f".{part}" if text else part
+            name = part or '""'
+            text += f".{name}" if text else name
     return text

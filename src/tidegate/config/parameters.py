@@ -133,7 +133,12 @@ def _type_name(annotation: Any, metadata: tuple[Any, ...] = ()) -> str:
         return f"table of {_type_name(arguments[1])}"
     if isinstance(inner.annotation, type) and issubclass(inner.annotation, enum.Enum):
         return ", ".join(str(choice.value) for choice in inner.annotation)
-    return _NAMES.get(inner.annotation, getattr(inner.annotation, "__name__", str(inner.annotation)).lower())
+    return _NAMES.get(inner.annotation) or _words(inner.annotation)
+
+
+def _words(kind: type[Any]) -> str:
+    """``ApiKey`` as ``api key``, ``ClassConfig`` as ``class``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__.removesuffix("Config")).lower()
 
 
 def parameters(root: type[Section]) -> list[Parameter]:
@@ -148,6 +153,8 @@ def _walk(parent: Shape, prefix: str, defaults: Any) -> Iterator[Parameter]:
         inner = shape(info.annotation, tuple(info.metadata))
         default = defaults[name] if isinstance(defaults, dict) else plain(info.get_default(call_default_factory=True))
         if inner.model() is not None:
+            if default is None:
+                yield _parameter(key, info, inner, default)
             yield from _walk(inner, key, default)
             continue
         yield _parameter(key, info, inner, default)

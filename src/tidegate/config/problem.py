@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.config.origin import Path, dotted
 
@@ -15,12 +16,19 @@ class Problem:
 
     path: Path
     message: str
+    also: tuple[Path, ...] = ()
+    """The other keys it lies between: it counts only while they are sound themselves."""
     at_key: bool = False
     """Points at the key (an unknown one) instead of at its value."""
     place: str = ""
     """Set where no origin can tell it: broken YAML, an unset variable."""
     name: str | None = None
     """Shown instead of the dotted path."""
+
+    def without_value(self, raw: str) -> Problem:
+        """The same, with ``${NAME}`` in place of a value that may be a secret."""
+        told = re.sub(r",? got .*$", "", self.message, flags=re.DOTALL)
+        return self if told == self.message else replace(self, message=f"{told} (from {raw})")
 
     def render(self, place: str, name: str | None = None) -> str:
         """``file:line:col: section.key: message``."""

@@ -16,7 +16,7 @@ def bytes_of(value: Any) -> Any:
         return value
     match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value, flags=re.ASCII)
     if match is None or match[2].upper() not in _UNITS:
-        raise ValueError(f"must be a size such as 33554432 or 32MiB (B, KB, MB, GB, KiB, MiB, GiB), got {value!r}")
+        raise ValueError(f"must be a size such as 33554432 or 32MiB, got {value!r}")
     return int(match[1]) * _UNITS[match[2].upper()]
 
 

@@ -16,8 +16,8 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 def _network(text: str) -> str:
     try:
         ipaddress.ip_network(text, strict=False)
-    except ValueError as error:
-        raise ValueError(f"must be an address or a network such as 10.0.0.0/8: {error}") from None
+    except ValueError:
+        raise ValueError(f"must be an address or a network such as 10.0.0.0/8, got {text!r}") from None
     return text
 
 

@@ -42,7 +42,7 @@ def read_stability(text: str, source: str) -> Document:
             )
         elif key != "degrade_action":
             tree.put(KEYS[key], value, origin)
-        elif value in ACTIONS:
+        elif isinstance(value, str) and value in ACTIONS:
             tree.put(KEYS[key], list(ACTIONS[value]), origin)
         else:
             ours.problems.append(Problem((), _bad_action(value), place=origin.place(), name=origin.written_as))

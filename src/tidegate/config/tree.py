@@ -48,7 +48,9 @@ class Tree:
     def put(self, path: Path, value: Any, origin: Origin) -> None:
         """Set one value, making mappings (and one list entry at the end) on the way. Raises LookupError."""
         parent: Any = self.values
-        for part, following in pairwise(path):
+        for depth, (part, following) in enumerate(pairwise(path), 1):
+            if not self.has(path[:depth]):
+                self.origins[path[:depth]] = origin
             parent = _step(parent, part, [] if isinstance(following, int) else {})
         last = path[-1]
         self._forget(path)
@@ -70,14 +72,16 @@ class Tree:
                 return None
         return found
 
-    def remove(self, path: Path) -> bool:
-        """Take out one value; False when it is not there."""
+    def has(self, path: Path) -> bool:
+        """Whether something stands at ``path``, be it None."""
         parent = self.get(path[:-1])
-        try:
-            del parent[path[-1]]
-        except (KeyError, IndexError, TypeError):
-            return False
-        return True
+        if isinstance(parent, list):
+            return isinstance(path[-1], int) and path[-1] < len(parent)
+        return isinstance(parent, dict) and path[-1] in parent
+
+    def remove(self, path: Path) -> None:
+        """Take out the value at ``path``. Raises LookupError when there is none."""
+        del self.get(path[:-1])[path[-1]]
 
 
 def _step(parent: Any, part: str | int, empty: Any) -> Any:

@@ -37,7 +37,7 @@ class Replica(Section):
     """
 
     url: Annotated[str, AfterValidator(_http_url)]
-    """Scheme, host, port and base path; the OpenAI paths are added to it."""
+    """Scheme, host, port and base path; ``/v1/…`` is added to it (``/v1`` may stand at its end already)."""
     name: Annotated[str, Field(min_length=1)] | None = None
     """In metrics, records and headers. Default: the alias and a number, such as ``chat-0``."""
     model: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import ErrorDetails
@@ -47,6 +48,8 @@ _CONFIG_REPR = re.compile(r": \w+Config\((.*)\)$", re.DOTALL)
 def problem_of(error: ErrorDetails, root: Shape) -> Problem:
     """One validation error as a finished sentence."""
     path: Path = tuple(error["loc"])
+    if path[-1:] == ("[key]",):
+        return replace(problem_of({**error, "loc": path[:-1]}, root), at_key=True)
     kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
     if kind == "extra_forbidden":
         parent = root.at(path[:-1])
