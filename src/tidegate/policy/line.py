@@ -29,7 +29,7 @@ class Ticket:
 class Line:
     """A heap with lazy deletion; totals are exact at every moment."""
 
-    __slots__ = ("_heap", "bytes", "meter", "requests", "tokens", "weight", "work")
+    __slots__ = ("_booked_until", "_heap", "bytes", "meter", "requests", "tokens", "weight", "work")
 
     def __init__(self, weight: float) -> None:
         self.weight = weight
@@ -39,6 +39,7 @@ class Line:
         self.tokens = 0
         self.bytes = 0
         self.meter = DrainMeter()
+        self._booked_until = 0.0
         self._heap: list[tuple[float, int, Ticket]] = []
 
     def enter(self, ticket: Ticket, now: float) -> None:
@@ -78,6 +79,14 @@ class Line:
     def tokens_before(self, due_at: float) -> int:
         """Prompt tokens that go first. Exact scan: only a repeat asks, the rest stand at the end."""
         return sum(t.request.prompt_tokens for due, _, t in self._heap if due < due_at and not t.gone)
+
+    def book(self, wait_s: float, service_s: float, now: float) -> float:
+        """When a refused client should come back, in seconds from now: behind those who wait, and
+        behind those who were sent away before it. Without the second part, everybody refused in one
+        burst comes back at the same moment and is refused again."""
+        start = max(now + wait_s, self._booked_until)
+        self._booked_until = start + service_s
+        return start - now
 
     def tickets(self) -> list[Ticket]:
         return [entry[2] for entry in sorted(self._heap, key=lambda e: e[:2]) if not entry[2].gone]

@@ -110,8 +110,8 @@ class Path:
         line = queue.lines[record.service_class]
         # Only a repeat is due before others of its class; counting is exact for it and free for the rest.
         before = line.tokens_before(held.due_at) if record.repeat else line.tokens
-        wait_s = upstream.predict_wait_s(record.service_class, before, now)
-        record.predicted_wait_s = wait_s or 0.0
+        rate = upstream.tokens_per_s(record.service_class, now)
+        record.predicted_wait_s = 0.0 if rate is None else before / rate
         if now + record.predicted_wait_s > held.expires_at:
             return self._refuse(record, self._too_late(record, upstream, held, now), now)
         self._last_ticket += 1
@@ -215,9 +215,9 @@ class Path:
 
     def _drain_s(self, record: Record, upstream: Upstream, now: float) -> float:
         """Retry-After: the drain of the queue this client would stand behind, × 0.8–1.2 (R7)."""
-        tokens = upstream.queue.lines[record.service_class].tokens
-        wait_s = upstream.predict_wait_s(record.service_class, tokens, now)
-        return entry.jittered(1.0 if wait_s is None else wait_s, record.request.draw)
+        line, rate = upstream.queue.lines[record.service_class], upstream.tokens_per_s(record.service_class, now)
+        wait_s = 1.0 if rate is None else line.book(line.tokens / rate, record.request.prompt_tokens / rate, now)
+        return entry.jittered(wait_s, record.request.draw)
 
     # ---- the running attempt ----------------------------------------------------------------
 

@@ -82,14 +82,14 @@ class Upstream:
             for other in self.replicas
         )
 
-    def predict_wait_s(self, service_class: str, tokens_before: int, now: float) -> float | None:
-        """Time until so many prompt tokens of a class have left the queue; None before
-        ``FEW_SAMPLES`` samples of a rate."""
+    def tokens_per_s(self, service_class: str, now: float) -> float | None:
+        """How fast prompt tokens of a class leave the queue; None before ``FEW_SAMPLES`` samples of
+        a rate. What was measured on a standing queue says more than what the replicas' prefill could do."""
         meter = self.queue.lines[service_class].meter
         rate = meter.tokens_per_s(now) if meter.samples >= FEW_SAMPLES else None
         if rate is None:
             rate = sum(1 / each.token_s for each in self.replicas if each.token_s > 0 and each.ready)
-        return tokens_before / rate if rate > 0 else None
+        return rate or None
 
     def service_s(self, prompt_tokens: int, output_tokens: int) -> tuple[float, float]:
         """(to the first token, to the last) on the best replica; 0.0 where too little was seen. A
