@@ -49,9 +49,6 @@ class Origin:
     def with_raw(self, raw: str) -> Origin:
         return replace(self, raw=raw)
 
-    def __str__(self) -> str:
-        return self.place() or self.kind.value
-
 
 DEFAULT = Origin(Kind.DEFAULT)
 

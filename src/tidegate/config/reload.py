@@ -48,7 +48,8 @@ class Change:
 def diff(old: Settings, new: Settings) -> list[Change]:
     """Every key that differs, in the order of the file. Values out of ``${NAME}`` are shown as that."""
     before, after = _shown(old), _shown(new)
-    paths = dict.fromkeys([*before, *after])
+    sections = list(Settings.model_fields)
+    paths = sorted(dict.fromkeys([*before, *after]), key=lambda path: sections.index(str(path[0])))
     found = [Change(path, before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)]
     return [each for each in found if each.old is not None or each.new is not None]
 

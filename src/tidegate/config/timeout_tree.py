@@ -85,8 +85,8 @@ def _attempt(settings: Settings) -> Timeout:
     grace = Timeout(
         "abort",
         None,
-        "slots stay held until the engine confirms, or for its abort_grace_s",
-        "upstreams.<name>.replicas[].abort_grace_s",
+        "slots stay held until the engine confirms, or for abort_grace_s",
+        "upstreams.<name>.replicas[]",
     )
     return Timeout(total.name, total.longest_s, total.rule, total.key, (connect, first_byte, gap, grace))
 
