@@ -121,6 +121,25 @@ def test_every_message_arrives_equal_and_in_order_in_both_directions() -> None:
     with_pair(body)
 
 
+def test_what_was_sent_before_an_end_opened_arrives_after_its_owner_has_it() -> None:
+    async def run() -> None:
+        ours, theirs = socket.socketpair()
+        closed: list[Exception | None] = []
+        had: list[bool] = []
+        child: ChildEnd | None = None
+        parent = await open_parent_end(ours, lambda message: None, closed.append)
+        parent.send(AskView())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        child = await open_child_end(theirs, lambda message: had.append(child is not None), closed.append)
+        await until(lambda: bool(had))
+        assert had == [True]
+        child.close()
+        await until(lambda: len(closed) == 2)
+
+    asyncio.run(run())
+
+
 class Wire(asyncio.Transport):
     """Keeps what is written."""
 
@@ -157,6 +176,7 @@ def test_frames_split_anywhere_give_the_same_messages(sizes: list[int]) -> None:
     received: list[Up] = []
     channel: ParentEnd = Channel(Up, received.append, lambda error: None)
     channel.connection_made(Wire())
+    channel.listen()
     for size in sizes:
         channel.data_received(data[:size])
         data = data[size:]
@@ -175,6 +195,7 @@ def test_bytes_that_are_no_message_end_the_channel_with_the_reason(data: bytes) 
     received: list[Up] = []
     channel: ParentEnd = Channel(Up, received.append, closed.append)
     channel.connection_made(wire)
+    channel.listen()
     channel.data_received(data)
     assert wire.is_aborted
     channel.connection_lost(None)

@@ -29,6 +29,7 @@ def received(wire: Wire) -> list[Up]:
     messages: list[Up] = []
     reader: Channel[Down, Up] = Channel(Up, messages.append, lambda error: None)
     reader.connection_made(Wire())
+    reader.listen()
     reader.data_received(wire.written)
     return messages
 

@@ -46,6 +46,7 @@ class Channel(asyncio.Protocol, Generic[Out, In]):
         self._on_closed = on_closed
         self._transport: asyncio.Transport | None = None
         self._unread = bytearray()
+        self._is_listening = False
         self._problem: Exception | None = None
         self.is_writable = False
 
@@ -60,6 +61,11 @@ class Channel(asyncio.Protocol, Generic[Out, In]):
         body = self._encoder.encode(message)
         self._transport.write(len(body).to_bytes(LENGTH_BYTES) + body)
         return True
+
+    def listen(self) -> None:
+        """Deliver messages from here on. What came before waits: its owner may not hold this object yet."""
+        self._is_listening = True
+        self._deliver_whole_frames()
 
     def close(self) -> None:
         """Close once what was sent has been written."""
@@ -84,8 +90,12 @@ class Channel(asyncio.Protocol, Generic[Out, In]):
         self.is_writable = True
 
     def data_received(self, data: bytes) -> None:
+        self._unread += data
+        if self._is_listening:
+            self._deliver_whole_frames()
+
+    def _deliver_whole_frames(self) -> None:
         unread = self._unread
-        unread += data
         start = 0
         while len(unread) - start >= LENGTH_BYTES:
             end = start + LENGTH_BYTES + int.from_bytes(unread[start : start + LENGTH_BYTES])
@@ -119,6 +129,13 @@ ParentEnd = Channel[Down, Up]
 ChildEnd = Channel[Up, Down]
 
 
+async def _attach(channel: ParentEnd | ChildEnd, sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    await loop.create_unix_connection(lambda: channel, sock=sock)
+    # Runs after the awaiting code has gone on, so after it has stored the channel.
+    loop.call_soon(channel.listen)
+
+
 async def open_parent_end(
     sock: socket.socket,
     on_message: Callable[[Up], None],
@@ -126,7 +143,7 @@ async def open_parent_end(
 ) -> ParentEnd:
     """The parent's end of ``socket.socketpair()``; it owns ``sock`` from here on."""
     channel: ParentEnd = Channel(Up, on_message, on_closed)
-    await asyncio.get_running_loop().create_unix_connection(lambda: channel, sock=sock)
+    await _attach(channel, sock)
     return channel
 
 
@@ -137,5 +154,5 @@ async def open_child_end(
 ) -> ChildEnd:
     """The data process's end; ``sock`` comes from ``socket.socket(fileno=fd)``."""
     channel: ChildEnd = Channel(Down, on_message, on_closed)
-    await asyncio.get_running_loop().create_unix_connection(lambda: channel, sock=sock)
+    await _attach(channel, sock)
     return channel
