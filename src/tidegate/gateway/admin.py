@@ -40,8 +40,13 @@ class Reloaded:
 class Control(Protocol):
     """What the admin API may ask and order; the parent is one."""
 
-    ring: Ring
-    facts: ParentFacts
+    @property
+    def ring(self) -> Ring:
+        """Recent requests."""
+
+    @property
+    def facts(self) -> ParentFacts:
+        """What the parent knows, for the metrics."""
 
     def unix_minus_monotonic_s(self) -> float:
         """Added to a row's times it gives Unix time."""

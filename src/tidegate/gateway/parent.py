@@ -104,6 +104,7 @@ class Parent:
 
     @property
     def is_running(self) -> bool:
+        """There is a data process that has said that it listens."""
         return self._child is not None
 
     def observe(self, replica: str, reading: Reading) -> None:

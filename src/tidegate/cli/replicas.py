@@ -1,0 +1,159 @@
+"""The engines behind the service: those that run already are recognised, those of our own are started.
+
+Gives the data process what engines tell (``told``) and the polling whom to ask (``sources``), both
+by replica name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from tidegate.config import Settings as Config
+from tidegate.config.assemble import replica_names
+from tidegate.config.upstreams import Replica
+from tidegate.engines.address import Address
+from tidegate.engines.engine import Engine
+from tidegate.engines.openai import OpenaiServer
+from tidegate.engines.recognition import recognise
+from tidegate.errors import EngineError, TidegateError
+from tidegate.gateway.composition import Told, endpoint_of
+from tidegate.gateway.parent import Say
+from tidegate.gateway.settings import Endpoint
+from tidegate.policy.reading import Reading
+from tidegate.wire.tls import Tls
+
+ASK_AGAIN_EVERY_S = 2.0
+
+
+class Given:
+    """One engine that runs already. Until it has been recognised it counts as any OpenAI server."""
+
+    def __init__(self, alias: str, endpoint: Endpoint) -> None:
+        self.alias = alias
+        self.endpoint = endpoint
+        self.engine: Engine = OpenaiServer(address_of(endpoint))
+        self.told: Told | None = None
+        self.problem = ""
+
+    async def recognise(self) -> None:
+        """Find out what it is and what it holds; ``problem`` says why that failed."""
+        try:
+            self.engine = await recognise(self.engine.address)
+            self.told = await told_by(self.engine, self.alias)
+            self.problem = ""
+        except TimeoutError:
+            self.problem = f"{self.engine.address.url} does not answer"
+        except (OSError, TidegateError) as error:
+            self.problem = str(error)
+
+    def line(self) -> str:
+        """For the start log."""
+        if self.told is None:
+            return f"{self.endpoint.name}: {self.problem}; it gets no requests until it answers"
+        model = f", model {self.told.model}" if self.told.model else ""
+        return f"{self.endpoint.name}: {self.engine.kind} at {self.engine.address.url}{model}"
+
+
+class Replicas:
+    """``on_change`` is called when an engine tells something after the start."""
+
+    def __init__(self, env: Mapping[str, str], say: Say, on_change: Callable[[], None]) -> None:
+        self._env = env
+        self._say = say
+        self._on_change = on_change
+        self._given: dict[str, Given] = {}
+
+    @property
+    def told(self) -> dict[str, Told]:
+        """What each engine has told; those that have not are missing."""
+        return {name: given.told for name, given in self._given.items() if given.told is not None}
+
+    @property
+    def sources(self) -> dict[str, Engine]:
+        """Whom the polling asks."""
+        return {name: given.engine for name, given in self._given.items()}
+
+    async def recognise(self, config: Config) -> None:
+        """Take the running engines of ``config``, asking those that are not known yet. Raises ConfigError."""
+        wanted = {}
+        for alias, upstream in config.upstreams.items():
+            for name, replica in zip(replica_names(alias, upstream), upstream.replicas, strict=False):
+                wanted[name] = self._given_of(alias, name, replica)
+        await self._ask([given for given in wanted.values() if given.told is None])
+        self._given = wanted
+
+    def _given_of(self, alias: str, name: str, replica: Replica) -> Given:
+        endpoint = endpoint_of(replica, name, self._env)
+        known = self._given.get(name)
+        same = known is not None and known.endpoint == endpoint and known.alias == alias
+        return known if known is not None and same else Given(alias, endpoint)
+
+    async def _ask(self, given: list[Given]) -> None:
+        await asyncio.gather(*(each.recognise() for each in given))
+        for each in given:
+            self._say("info" if each.told is not None else "warning", each.line())
+
+    async def watch(self) -> None:
+        """Ask again those that did not answer at first, for ever."""
+        while True:
+            await asyncio.sleep(ASK_AGAIN_EVERY_S)
+            silent = [given for given in self._given.values() if given.told is None]
+            await asyncio.gather(*(each.recognise() for each in silent))
+            found = [each for each in silent if each.told is not None]
+            for each in found:
+                self._say("info", each.line())
+            if found:
+                self._on_change()
+
+    def on_reading(self, replica: str, reading: Reading) -> None:
+        """A reading came."""
+
+    async def start(self, config: Config) -> None:
+        """Start the engines of our own. Raises EngineError."""
+
+    async def close(self) -> None:
+        """Stop the engines of our own."""
+
+    def kill(self) -> None:
+        """End them without another word."""
+
+
+def address_of(endpoint: Endpoint) -> Address:
+    """Where the control plane asks an engine that the data plane reaches at ``endpoint``."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    scheme = "https" if endpoint.is_tls else "http"
+    return Address(
+        url=f"{scheme}://{host}:{endpoint.port}{endpoint.base_path}",
+        api_key=endpoint.api_key,
+        tls=Tls(endpoint.ca_file, endpoint.server_name) if endpoint.is_tls else None,
+        proxy=endpoint.proxy,
+    )
+
+
+async def told_by(engine: Engine, alias: str) -> Told:
+    """Ask ``engine`` for what it holds. Raises EngineError or OSError."""
+    models = await engine.models()
+    return Told(
+        capacity=await engine.capacity(),
+        confirms_aborts=engine.confirms_aborts,
+        abort_grace_s=engine.abort_grace_s,
+        model=models[0] if len(models) == 1 and alias not in models else None,
+    )
+
+
+async def model_name(address: Address) -> str:
+    """The one model that the engine at ``address`` serves. Raises EngineError when it cannot be told."""
+    try:
+        engine = await recognise(address)
+        models = await engine.models()
+    except (OSError, TidegateError) as error:
+        said = str(error) or "it does not answer"
+        raise EngineError(
+            f"cannot ask {address.url} which model it serves: {said}; "
+            "start the engine first, or name the model: --upstream NAME=URL"
+        ) from None
+    if len(models) != 1:
+        listed = ", ".join(models[:5]) or "none"
+        raise EngineError(f"{address.url} lists {len(models)} models ({listed}); name one: --upstream NAME=URL")
+    return models[0]

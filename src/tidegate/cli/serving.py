@@ -1,0 +1,265 @@
+"""What ``tidegate serve`` runs: engines, readings, the data process and the admin port, in one parent.
+
+This is where gateway and fleet meet. Order of start: admin port, engines, data process, readings;
+of the end: data process (drained), readings, engines, admin port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tidegate.cli.replicas import Replicas
+from tidegate.cli.start_log import plan_lines, ready_lines
+from tidegate.config import Settings as Config
+from tidegate.config.origin import dotted
+from tidegate.config.reload import Change, diff, shown
+from tidegate.config.section import plain
+from tidegate.config.tree import leaves
+from tidegate.errors import ConfigError, TidegateError
+from tidegate.gateway.admin import Reloaded, admin_app
+from tidegate.gateway.admin_server import AdminServer
+from tidegate.gateway.composition import compose, keep_started, plans_told
+from tidegate.gateway.file_watch import watch
+from tidegate.gateway.messages import Ready
+from tidegate.gateway.parent import Parent, Say, unix_minus_monotonic_s
+from tidegate.gateway.polling import Polling
+from tidegate.gateway.ports import open_port
+from tidegate.lens.exposition import ParentFacts
+from tidegate.lens.metrics import Snapshot
+from tidegate.lens.ring import Ring
+from tidegate.policy.reading import Reading
+
+KILLED = 130
+"""Exit status after a second Ctrl-C, as shells show a program that was interrupted."""
+
+
+class Serving:
+    """One run of the service; implements ``gateway.admin.Control``.
+
+    ``read_config`` reads the configuration afresh and raises ConfigError; ``say`` writes a log line.
+    """
+
+    def __init__(self, read_config: Callable[[], Config], say: Say) -> None:
+        self._read_config = read_config
+        self._say = say
+        self._config = config = read_config()
+        self._stopping = asyncio.Event()
+        self._orders: asyncio.Queue[Callable[[], Coroutine[Any, Any, object]]] = asyncio.Queue()
+        self._swapping = asyncio.Lock()
+        self._status = 0
+        self._ready: Ready | None = None
+        self._is_announced = False
+        self.ring = Ring(config.lens.ring_records if config.lens.enabled else 0)
+        self.polling = Polling(self._on_reading)
+        self.replicas = Replicas(os.environ, say, self._on_replicas_changed)
+        self._parent = Parent(compose(config, {}, os.environ), self.ring, say, self.polling.poll_soon)
+
+    @property
+    def facts(self) -> ParentFacts:
+        """Part of ``Control``."""
+        return self._parent.facts
+
+    async def run(self) -> int:
+        """Serve until a signal; the exit status. Raises TidegateError when it cannot start."""
+        server = self._config.server
+        sock = open_port(server.admin_host, server.admin_port, "--admin-port")
+        self._admin = AdminServer(admin_app(self, server.admin_tokens), sock)
+        self._admin.start()
+        self._catch_signals()
+        try:
+            if await self._unless_stopped(self._open()):
+                await self._serve()
+        finally:
+            await self._close()
+        return self._status
+
+    async def _open(self) -> None:
+        """Everything up to the data port."""
+        config = self._config
+        for warning in config.warnings:
+            self._say("warning", warning)
+        await self.replicas.recognise(config)
+        for line in plan_lines(config, plans_told(config, self.replicas.told).values()):
+            self._say("info", line)
+        await self.replicas.start(config)
+        self._say("info", "Starting inference server...")
+        self._parent.settings = compose(config, self.replicas.told, os.environ)
+        self._ready = await self._parent.start()
+        self.facts.config_loaded_at = time.time()
+        self.polling.follow(self.replicas.sources)
+
+    async def _serve(self) -> None:
+        """Until a signal comes, or a part that must not end does."""
+        parts = [self._parent.watch(), self._carry_out_orders(), self.replicas.watch()]
+        if self._config.file is not None:
+            parts.append(watch(self._config.file, self.reload))
+        tasks = [asyncio.create_task(part) for part in parts]
+        stop = asyncio.create_task(self._stopping.wait())
+        try:
+            done, _ = await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (stop, *tasks):
+                task.cancel()
+            await asyncio.gather(stop, *tasks, return_exceptions=True)
+
+    async def _close(self) -> None:
+        """End everything that was started, whatever state it is in."""
+        open_requests = await self._parent.stop(self._config.server.drain_s)
+        if open_requests:
+            self._say("warning", f"{open_requests} requests were still running and have been cut off")
+        await self.polling.close()
+        await self.replicas.close()
+        await self._admin.close()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().remove_signal_handler(number)
+        self._say("info", "Stopped.")
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Run ``work`` to its end, or give it up at a signal; whether it came to its end."""
+        task = asyncio.create_task(work)
+        stop = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if task.done():
+            task.result()
+            return True
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return False
+
+    def _catch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._on_stop_signal)
+        loop.add_signal_handler(signal.SIGTERM, self._on_stop_signal)
+        loop.add_signal_handler(signal.SIGHUP, lambda: self._orders.put_nowait(self.reload))
+
+    def _on_stop_signal(self) -> None:
+        if self._stopping.is_set():
+            self._say("warning", "Killed.")
+            self._status = KILLED
+            self._parent.kill()
+            self.replicas.kill()
+            return
+        drain_s = self._config.server.drain_s
+        self._say("info", f"Stopping: running requests have {drain_s:g} s; once more (Ctrl-C) kills at once")
+        self._stopping.set()
+
+    async def _carry_out_orders(self) -> None:
+        """One after the other: what signals and engines ask for outside of any task."""
+        while True:
+            order = await self._orders.get()
+            await order()
+
+    def _on_replicas_changed(self) -> None:
+        """An engine told its capacity late, or runs again at another address."""
+        self._orders.put_nowait(self._swap_replicas)
+
+    async def _swap_replicas(self) -> None:
+        async with self._swapping:
+            problem = await self._swap(self._config)
+        if problem:
+            self._say("error", f"what the engines told could not be taken into use: {problem}")
+
+    async def _swap(self, config: Config) -> str:
+        """Put ``config`` and what is known of its engines into force; why that failed, or ""."""
+        try:
+            settings = compose(config, self.replicas.told, os.environ)
+        except ConfigError as error:
+            return str(error)
+        applied = await self._parent.apply(settings)
+        for line in applied.changes:
+            self._say("info", f"changed: {line}")
+        if not applied.problem:
+            self.polling.follow(self.replicas.sources)
+        return applied.problem
+
+    def _on_reading(self, replica: str, reading: Reading) -> None:
+        self._parent.observe(replica, reading)
+        self.replicas.on_reading(replica, reading)
+        if not self._is_announced and not self.not_ready_because():
+            self._is_announced = True
+            self._orders.put_nowait(self._announce)
+
+    async def _announce(self) -> None:
+        """Slots and addresses, once the first replica is ready."""
+        if self._ready is not None:
+            view = await self.view()
+            for line in ready_lines(self._config, self._ready, self._admin.port, view):
+                self._say("info", line)
+
+    # gateway.admin.Control
+
+    def unix_minus_monotonic_s(self) -> float:
+        """Part of ``Control``."""
+        return unix_minus_monotonic_s()
+
+    def not_ready_because(self) -> str:
+        """Part of ``Control``."""
+        if self._stopping.is_set():
+            return "shutting down"
+        if not self._parent.is_running:
+            return "the data process is not running yet"
+        readings = self.polling.latest
+        if any(reading.ready for reading in readings.values()):
+            return ""
+        reasons = [f"{name}: {reading.error or 'not ready'}" for name, reading in readings.items()]
+        return f"no replica is ready ({'; '.join(reasons) or 'none has been read yet'})"
+
+    def config(self) -> dict[str, Any]:
+        """Part of ``Control``: every key in force, and where it came from when somebody set it."""
+        values = {dotted(path): shown(self._config, path, value) for path, value in leaves(plain(self._config))}
+        file = None if self._config.file is None else str(self._config.file)
+        return {"file": file, "warnings": list(self._config.warnings), "values": values}
+
+    async def view(self) -> dict[str, Any] | None:
+        """Part of ``Control``."""
+        return await self._parent.view()
+
+    async def snapshot(self) -> Snapshot | None:
+        """Part of ``Control``."""
+        return await self._parent.snapshot()
+
+    async def drain(self, replica: str, on: bool) -> bool:
+        """Part of ``Control``."""
+        done = await self._parent.drain_replica(replica, on)
+        if done:
+            self._say("info", f"by order of an operator, {replica} {'drains' if on else 'takes requests again'}")
+        return done
+
+    async def reload(self) -> Reloaded:
+        """Part of ``Control``; also at SIGHUP and when the file changes."""
+        async with self._swapping:
+            try:
+                changes, problems = await self._reload()
+            except (ConfigError, TidegateError) as error:
+                changes, problems = [], error.problems if isinstance(error, ConfigError) else [str(error)]
+        self.facts.config_is_current = not problems
+        for problem in problems:
+            self._say("error", f"reload refused, the old configuration stays: {problem}")
+        if not problems:
+            self.facts.config_loaded_at = time.time()
+            self._say("info", f"reloaded: {len(changes)} keys differ")
+        for change in changes:
+            self._say("info", f"reload: {change.line()}")
+        return Reloaded([change.line() for change in changes], problems)
+
+    async def _reload(self) -> tuple[list[Change], list[str]]:
+        config = self._read_config()
+        changes = diff(self._config, config)
+        if not changes:
+            return [], []
+        in_force = keep_started(self._config, config)
+        await self.replicas.recognise(in_force)
+        problem = await self._swap(in_force)
+        if problem:
+            await self.replicas.recognise(self._config)
+            return [], [problem]
+        self._config = in_force
+        return changes, []
