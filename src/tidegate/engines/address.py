@@ -27,8 +27,10 @@ class Address:
     tls: Tls | None = None
     proxy: str | None = None
     """``http://host:port`` of a forward proxy; None: a direct connection."""
+    timeout_s: float = ASK_WITHIN_S
+    """For an answer, where the question does not say otherwise."""
 
-    async def ask(self, path: str, body: bytes | None = None, timeout_s: float = ASK_WITHIN_S) -> Reply:
+    async def ask(self, path: str, body: bytes | None = None, timeout_s: float | None = None) -> Reply:
         """GET ``path``, or POST ``body`` to it. Raises OSError (TimeoutError too) or ProtocolError."""
         headers = {} if self.api_key is None else {"authorization": f"Bearer {self.api_key}"}
         if body is not None:
@@ -38,13 +40,13 @@ class Address:
             method="GET" if body is None else "POST",
             headers=headers,
             body=body or b"",
-            timeout_s=timeout_s,
+            timeout_s=self.timeout_s if timeout_s is None else timeout_s,
             tls=self.tls,
             proxy=self.proxy,
         )
 
     async def ask_for(
-        self, shape: type[Shape], path: str, body: bytes | None = None, timeout_s: float = ASK_WITHIN_S
+        self, shape: type[Shape], path: str, body: bytes | None = None, timeout_s: float | None = None
     ) -> Shape:
         """As ``ask``; the JSON of a 200, which must have ``shape``. Raises EngineError for any other answer."""
         reply = await self.ask(path, body, timeout_s)

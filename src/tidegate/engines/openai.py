@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.engines.address import Address
-from tidegate.errors import EngineError
+from tidegate.errors import TidegateError
 from tidegate.policy.reading import Capacity, Reading
 from tidegate.wire.fetch import Reply
 
@@ -70,7 +70,7 @@ class OpenaiServer:
             reply = await self._ask_health()
         except TimeoutError:
             raise
-        except (OSError, EngineError) as error:
+        except (OSError, TidegateError) as error:
             return Reading(at=now, ready=False, error=f"no connection to {self.address.url}: {error}")
         # Pushback is a sign of life: a full server is not a broken one (R4).
         if reply.status < 300 or reply.status == 429:

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Protocol
 
 from tidegate.engines.launch import Launch
-from tidegate.errors import EngineError
+from tidegate.errors import EngineError, TidegateError
 from tidegate.fleet.engine_process import CannotRunError, EngineProcess
 from tidegate.fleet.restarts import RestartConfig, Restarts
 
@@ -172,7 +172,7 @@ class Supervisor:
             return True
         try:
             return await self._check()
-        except (OSError, EngineError):
+        except (OSError, TidegateError):
             return False
 
     async def _enter(self, state: EngineState, url: str | None = None) -> None:

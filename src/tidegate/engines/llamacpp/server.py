@@ -17,7 +17,7 @@ from tidegate.engines.llamacpp.shapes import Counted, EngineSlot, Props, Templat
 from tidegate.engines.openai import UNKNOWN_PATH, OpenaiServer
 from tidegate.engines.prompts import CHAT, COMPLETIONS, completion_prompts
 from tidegate.engines.samples import Samples
-from tidegate.errors import EngineError
+from tidegate.errors import EngineError, TidegateError
 from tidegate.policy.reading import Capacity, Reading
 
 MARK = b"llamacpp:"
@@ -68,7 +68,7 @@ class LlamaServer(OpenaiServer):
         try:
             # Side by side, so that they disturb the engine's disconnect timer once and not twice.
             places, page = await asyncio.gather(self._places(), self._page())
-        except (OSError, EngineError):
+        except (OSError, TidegateError):
             # It is alive and does not tell: figures are missing, nothing is wrong with the engine (R6).
             return reading
         if places is not None:

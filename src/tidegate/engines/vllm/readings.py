@@ -13,7 +13,7 @@ from tidegate.engines.address import Address
 from tidegate.engines.openai import OpenaiServer
 from tidegate.engines.prompts import CHAT, COMPLETIONS, chat_fields, completion_prompts
 from tidegate.engines.samples import Samples
-from tidegate.errors import EngineError
+from tidegate.errors import EngineError, TidegateError
 from tidegate.policy.reading import Capacity, Reading
 
 MARK = b"vllm:"
@@ -64,7 +64,7 @@ class VllmServer(OpenaiServer):
             return reading
         try:
             page = await self._page()
-        except (OSError, EngineError):
+        except (OSError, TidegateError):
             # It is alive and does not tell: figures are missing, nothing is wrong with the engine (R6).
             return reading
         return self._reading(page, now)
