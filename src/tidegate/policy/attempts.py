@@ -165,3 +165,11 @@ class Attempts:
             for replica in {id(each): each for each in self._holders.values()}.values()
             for permit in replica.permits.values()
         )
+
+    def view(self, now: float) -> dict[str, object]:
+        return {
+            "permits": len(self._holders),
+            "permit_leaks": self.overdue(now),
+            "abort_unconfirmed": self.abort_unconfirmed,
+            "margin": self.margin.value,
+        }

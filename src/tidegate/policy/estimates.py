@@ -66,7 +66,7 @@ class LatencyFit:
     of any length (raw latency is not: LLM service times differ by 100× with the tokens).
     """
 
-    __slots__ = ("_n", "_x", "_xx", "_xy", "_y", "samples")
+    __slots__ = ("_n", "_x", "_xx", "_xy", "_y", "base_s", "knows_slope", "per_unit_s", "samples")
 
     forget = 0.99
     """Weight of the past at each sample: a memory of about 100 samples."""
@@ -74,6 +74,10 @@ class LatencyFit:
     def __init__(self) -> None:
         self._n = self._x = self._y = self._xx = self._xy = 0.0
         self.samples = 0
+        self.base_s = 0.0
+        self.per_unit_s = 0.0
+        """0.0 while the units seen are too alike to tell a slope."""
+        self.knows_slope = False
 
     def learn(self, units: float, seconds: float) -> None:
         keep = self.forget
@@ -83,25 +87,11 @@ class LatencyFit:
         self._xx = self._xx * keep + units * units
         self._xy = self._xy * keep + units * seconds
         self.samples += 1
-
-    @property
-    def per_unit_s(self) -> float:
-        """0.0 while the units seen are too alike to tell a slope."""
-        spread = self._xx * self._n - self._x * self._x
-        if self._n < 2 or spread <= 0.01 * self._xx * self._n:
-            return 0.0
-        return max(0.0, (self._xy * self._n - self._x * self._y) / spread)
-
-    @property
-    def knows_slope(self) -> bool:
-        return self._n >= 2 and self._xx * self._n - self._x * self._x > 0.01 * self._xx * self._n
+        self._solve()
 
     def predict_s(self, units: float) -> float:
-        """Through the mean of what was seen, so that it is right on average; 0.0 before any sample."""
-        if self._n == 0:
-            return 0.0
-        slope = self.per_unit_s
-        return max(0.0, (self._y - slope * self._x) / self._n) + slope * units
+        """0.0 before any sample."""
+        return self.base_s + self.per_unit_s * units
 
     def dump(self) -> list[float]:
         return [self._n, self._x, self._y, self._xx, self._xy, float(self.samples)]
@@ -109,6 +99,16 @@ class LatencyFit:
     def restore(self, state: list[float]) -> None:
         self._n, self._x, self._y, self._xx, self._xy, samples = state
         self.samples = int(samples)
+        self._solve()
+
+    def _solve(self) -> None:
+        """The line goes through the mean of what was seen, so that it is right on average."""
+        weighted = self._xx * self._n
+        spread = weighted - self._x * self._x
+        self.knows_slope = spread > 0.01 * weighted
+        slope = (self._xy * self._n - self._x * self._y) / spread if self.knows_slope else 0.0
+        self.per_unit_s = slope = max(0.0, slope)
+        self.base_s = max(0.0, (self._y - slope * self._x) / self._n) if self._n else 0.0
 
 
 class Mean:

@@ -26,7 +26,7 @@ from tidegate.policy.permit import Permit, Progress
 from tidegate.policy.quota import Quota
 from tidegate.policy.reading import Reading
 from tidegate.policy.record import Record
-from tidegate.policy.reload import reshape
+from tidegate.policy.reload import drain, reshape
 from tidegate.policy.repeats import Repeats
 from tidegate.policy.replica import Replica
 from tidegate.policy.request import NEVER, Request
@@ -74,10 +74,10 @@ class Path:
         self._charge(record)
         barred = Reason.BEHIND_OTHERS
         if upstream.queue.requests == 0:
-            placed = self._place(record, upstream, now)
-            if isinstance(placed, Admit):
-                return placed
-            barred = placed
+            replica = upstream.choose(request, self.output_tokens(request), now)
+            if isinstance(replica, Replica):
+                return self._place(record, replica, now)
+            barred = replica
         return self._stand_in_queue(record, upstream, barred, now)
 
     def _open_record(self, request: Request, now: float) -> Record:
@@ -130,12 +130,9 @@ class Path:
 
     # ---- PLACEMENT --------------------------------------------------------------------------
 
-    def _place(self, record: Record, upstream: Upstream, now: float, avoid: str | None = None) -> Admit | Reason:
+    def _place(self, record: Record, replica: Replica, now: float) -> Admit:
         request = record.request
         output_tokens = self.output_tokens(request)
-        replica = upstream.choose(request, output_tokens, now, avoid)
-        if isinstance(replica, Reason):
-            return replica
         permit = self.attempts.begin(record, replica, output_tokens, now)
         self.allowance.admitted()
         bound = request.max_tokens is None and replica.slots.total is not None
@@ -163,23 +160,29 @@ class Path:
         heads = upstream.queue.heads()
         for index, ticket in enumerate(heads):
             record = self._open[ticket.request.id]
-            if not upstream.replicas:
+            replica = upstream.choose(ticket.request, self.output_tokens(ticket.request), now)
+            if not upstream.replicas or (isinstance(replica, Replica) and self._comes_late(record, upstream, now)):
                 self._refuse_ticket(ticket, upstream, now, verdicts)
                 return True
-            if client_limit(ticket.request) < NEVER and now > self._patience(record, upstream).expires_at:
-                self._refuse_ticket(ticket, upstream, now, verdicts)
-                return True
-            placed = self._place(record, upstream, now)
-            if isinstance(placed, Admit):
-                upstream.queue.dispatch(ticket, now)
-                del self._tickets[ticket.id]
+            if isinstance(replica, Replica):
+                self._admit_ticket(ticket, record, upstream, replica, now, verdicts)
                 for passed in heads[:index]:
                     passed.overtaken += 1
-                verdicts.append(Verdict(ticket.id, record.request.id, placed))
                 return True
             if record.waited_for is Reason.BEHIND_OTHERS:
-                record.waited_for = placed
+                record.waited_for = replica
         return False
+
+    def _comes_late(self, record: Record, upstream: Upstream, now: float) -> bool:
+        """Deadline, again: with what is known by now, the answer would come too late for the client."""
+        return client_limit(record.request) < NEVER and now > self._patience(record, upstream).expires_at
+
+    def _admit_ticket(
+        self, ticket: Ticket, record: Record, upstream: Upstream, replica: Replica, now: float, verdicts: list[Verdict]
+    ) -> None:
+        upstream.queue.dispatch(ticket, now)
+        del self._tickets[ticket.id]
+        verdicts.append(Verdict(ticket.id, record.request.id, self._place(record, replica, now)))
 
     def _expire(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
         for ticket in upstream.queue.expired(now):
@@ -274,10 +277,10 @@ class Path:
         if not self.allowance.spend(now):
             refusal = Refuse(Reason.RETRY_ALLOWANCE, self._drain_s(record, upstream, now))
             return self._refuse(record, refusal, now)
-        placed = self._place(record, upstream, now, avoid=record.replica)
-        if isinstance(placed, Reason):
-            return self._refuse(record, Refuse(placed, self._drain_s(record, upstream, now)), now)
-        return placed
+        replica = upstream.choose(record.request, self.output_tokens(record.request), now, avoid=record.replica)
+        if isinstance(replica, Reason):
+            return self._refuse(record, Refuse(replica, self._drain_s(record, upstream, now)), now)
+        return self._place(record, replica, now)
 
     def settle(
         self,
@@ -350,7 +353,7 @@ class Path:
     def apply(self, change: PathConfig | Drain, now: float) -> Diff:
         """Take a change into the running state; nothing that runs or waits is dropped."""
         if isinstance(change, Drain):
-            return self._drain(change)
+            return Diff(tuple(drain(self.upstreams, change)))
         lines = reshape(self.upstreams, self._leaving, self.config, change, now)
         self.config = change
         self.marks.config, self.quota.config, self.allowance.config = change.marks, change.quota, change.retries
@@ -360,15 +363,6 @@ class Path:
         for record in self._open.values():
             if record.service_class not in change.classes.classes:
                 record.service_class = INTERACTIVE
-        return Diff(tuple(lines))
-
-    def _drain(self, change: Drain) -> Diff:
-        lines = []
-        for upstream in self.upstreams.values():
-            for replica in upstream.replicas:
-                if replica.name == change.replica and replica.draining is not change.on:
-                    replica.draining, upstream.moved = change.on, True
-                    lines.append(f"replica {replica.name}: draining {not change.on} -> {change.on}")
         return Diff(tuple(lines))
 
     def _moved(self, upstream: str) -> None:
@@ -388,19 +382,14 @@ class Path:
 
     def view(self, now: float) -> dict[str, object]:
         """The state in figures, for gauges, ``explain`` and tests."""
-        replicas = [replica for upstream in self.upstreams.values() for replica in upstream.replicas]
         return {
             "open_requests": len(self._open),
             "waiting": len(self._tickets),
-            "permits": len(self.attempts),
-            "permit_leaks": self.attempts.overdue(now),
-            "abort_unconfirmed": self.attempts.abort_unconfirmed,
-            "margin": self.margin.value,
+            **self.attempts.view(now),
             "retry_allowance": self.allowance.left,
             "marks": len(self.marks.live(now)),
             "cache": self.ladder.answers.view(),
-            "queues": {name: upstream.queue.view() for name, upstream in self.upstreams.items()},
-            "replicas": {replica.name: replica.view() for replica in replicas},
+            **snapshot.view(self.upstreams),
         }
 
     def dump(self, now: float) -> dict[str, object]:

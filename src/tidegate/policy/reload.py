@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from tidegate.policy.change import Drain
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
 from tidegate.policy.replica import Replica
@@ -38,6 +39,17 @@ def reshape(
         if not upstream.replicas and not upstream.queue.requests:
             del upstreams[upstream.name]
     return _changes(old, new)
+
+
+def drain(upstreams: dict[str, Upstream], change: Drain) -> list[str]:
+    """Take a replica out of, or back into, placement. Returns a line if that changed anything."""
+    lines = []
+    for upstream in upstreams.values():
+        for replica in upstream.replicas:
+            if replica.name == change.replica and replica.draining is not change.on:
+                replica.draining, upstream.moved = change.on, True
+                lines.append(f"replica {replica.name}: draining {not change.on} -> {change.on}")
+    return lines
 
 
 def _replica(known: Replica | None, config: ReplicaConfig, new: PathConfig, now: float) -> Replica:

@@ -61,9 +61,10 @@ class Sketch:
 
 def quantile(sketches: Sequence[Sketch], q: float, now: float, least: int = 1) -> float | None:
     """The q-quantile in seconds over several sketches, or None when they hold fewer than ``least``."""
-    counts = [sum(column) for column in zip(*(sketch.counts(now) for sketch in sketches), strict=True)]
-    total = sum(counts)
+    columns = [sketch.counts(now) for sketch in sketches]
+    total = sum(sketch.count for sketch in sketches)
     if total < max(1, least):
         return None
+    counts = columns[0] if len(columns) == 1 else [sum(column) for column in zip(*columns, strict=True)]
     bucket = bisect_right([*accumulate(counts)], q * (total - 1))
     return LEAST_S if bucket == 0 else LEAST_S * 2 * _GAMMA**bucket / (_GAMMA + 1)

@@ -9,6 +9,14 @@ from tidegate.policy.marks import Marks
 from tidegate.policy.upstream import Upstream
 
 
+def view(upstreams: Mapping[str, Upstream]) -> dict[str, object]:
+    """Queues and replicas, by name."""
+    return {
+        "queues": {name: upstream.queue.view() for name, upstream in upstreams.items()},
+        "replicas": {replica.name: replica.view() for each in upstreams.values() for replica in each.replicas},
+    }
+
+
 def dump(upstreams: Mapping[str, Upstream], marks: Marks, margin: Margin, now: float) -> dict[str, object]:
     """Learned estimates and marks, as remaining times, so that another clock can take them."""
     return {
