@@ -41,11 +41,15 @@ def demand(*, patience_s: float = 7.0, at: float = 0.0) -> Demand:
 
 
 def visit_of(
-    script: Callable[[Call, int, Clients, Clock], None], *, tries: int = 2, patience_s: float = 7.0
+    script: Callable[[Call, int, Clients, Clock], None],
+    *,
+    tries: int = 2,
+    patience_s: float = 7.0,
+    heeds_retry_after: bool = True,
 ) -> tuple[Visit, ScriptedFront]:
     """One user against ``script``, to the end."""
     clock = Clock()
-    clients = Clients(clock, tries)
+    clients = Clients(clock, tries, heeds_retry_after=heeds_retry_after)
     front = ScriptedFront(lambda call, number: script(call, number, clients, clock))
     clients.start(front, [demand(patience_s=patience_s)])
     clock.run()

@@ -50,6 +50,11 @@ def test_a_refused_client_obeys_retry_after_as_stock_sdks_do(retry_after_s: floa
     assert visit.ending is Ending.REFUSED
 
 
+def test_a_heedless_client_ignores_retry_after() -> None:
+    _, front = visit_of(lambda call, number, clients, clock: clients.refused(call, 5.0), heeds_retry_after=False)
+    assert front.opened == [0.0, 1.0]
+
+
 def test_a_client_that_is_told_not_to_come_back_gives_up() -> None:
     visit, front = visit_of(lambda call, number, clients, clock: clients.refused(call, None))
     assert (front.opened, visit.ending) == ([0.0], Ending.REFUSED)

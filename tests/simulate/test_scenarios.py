@@ -99,7 +99,7 @@ def test_a_replay_reads_the_folder_that_the_user_names(tmp_path: Path, monkeypat
         ("azure-conv@fast", "number above 0"),
         ("azure-conv@inf", "number above 0"),
         ("giant-and-99@twice", "choose one of giant-and-99@group"),
-        ("campaign-bare@2", "takes no argument"),
+        ("campaign-bare@2", "choose one of campaign-bare, campaign-bare@heedless"),
         ("silence-then-200@2", "takes no argument"),
     ],
 )

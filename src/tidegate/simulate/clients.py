@@ -16,12 +16,13 @@ LONGEST_RETRY_AFTER_S = 60.0
 
 
 class Clients:
-    def __init__(self, clock: Clock, tries: int) -> None:
+    def __init__(self, clock: Clock, tries: int, *, heeds_retry_after: bool = True) -> None:
         self.visits: list[Visit] = []
         self.live = 0
         """Visits that have not ended, those to come included."""
         self._clock = clock
         self._tries = tries
+        self._longest_s = LONGEST_RETRY_AFTER_S if heeds_retry_after else 0.0
         self._calls = 0
         self._front: Front
 
@@ -53,7 +54,7 @@ class Clients:
         if retry_after_s is None:
             self._end(call.visit, Ending.REFUSED)
             return
-        pause_s = retry_after_s if retry_after_s <= LONGEST_RETRY_AFTER_S else 0.0
+        pause_s = retry_after_s if retry_after_s <= self._longest_s else 0.0
         self._come_back(call.visit, Ending.REFUSED, pause_s)
 
     def failed(self, call: Call, ending: Ending) -> None:

@@ -31,7 +31,8 @@ SCHEMA: dict[str, str] = {
     "client left after its patience without a token (or a gateway timeout); refused: the gateway said no; engine: "
     "connection refused, crash or broken stream. total: their sum; rate: total ÷ offered. Clients wait patience_s "
     "per call and call again after 0.5-1.5 s under the same request key; after a refusal they wait for Retry-After "
-    "if that is longer (ignored above 60 s), and give up when the gateway says that coming back is useless",
+    "if that is longer (ignored above 60 s, and always in @heedless scenarios), and give up when the gateway says "
+    "that coming back is useless",
     "retried_ok": "requests that were answered on a later call than the first; no error, may be in the SLO",
     "degraded": "requests answered by a rung of the degradation ladder; no error, not goodput",
     "preemptions": "sequences that an engine threw out of its KV pool and computed again",

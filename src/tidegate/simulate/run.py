@@ -34,7 +34,7 @@ def simulate(scenario_name: str, policy_name: str, seed: int) -> Run:
     policy = find_policy(policy_name)
     scenario = find_scenario(scenario_name).build(seed)
     clock = Clock()
-    clients = Clients(clock, scenario.tries)
+    clients = Clients(clock, scenario.tries, heeds_retry_after=scenario.heeds_retry_after)
     setup = policy(Stage(scenario, seed, clock, clients))
     play(scenario, setup, clock, clients)
     return Run(

@@ -37,6 +37,8 @@ class Scenario:
     slo: Slo
     tries: int
     """Calls that a client makes at most for one request."""
+    heeds_retry_after: bool = True
+    """False: a refused client comes back as soon as one that lost patience."""
     burst: Burst | None = None
     faults: tuple[Fault, ...] = ()
     source: str = "generated"

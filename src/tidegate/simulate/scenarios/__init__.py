@@ -25,7 +25,8 @@ SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
 
 SCENARIO_HELP: dict[str, str] = {
     "steady": "4 x A100, chat lengths, Poisson; steady@0.75 = share of capacity",
-    "campaign-bare": "4 x A100, 80 % short and 20 % long, at 40 s a step to 4.2 x base for 15 s",
+    "campaign-bare": "4 x A100, 80 % short and 20 % long, at 40 s a step to 4.2 x base for 15 s; @heedless: "
+    "clients ignore Retry-After",
     "silence-then-200": "3 s of silence, then 200 requests in the fourth second",
     "giant-and-99": "a 12k prompt among 99 short ones; @spread over 10 s, @without the giant",
     "azure-conv": "Azure 2023 chat trace on one A100; azure-conv@K runs it K times as fast",

@@ -19,11 +19,12 @@ def positive_number(name: str, argument: str, default: float) -> float:
 
 
 def one_of(name: str, argument: str, choices: tuple[str, ...]) -> str:
-    """The first choice is the default, chosen by an empty argument."""
+    """The first choice is the default, chosen by an empty argument; it may be the empty one."""
     if not argument:
         return choices[0]
     if argument not in choices:
-        raise ConfigError([f"{name}@{argument}: choose one of {', '.join(f'{name}@{choice}' for choice in choices)}"])
+        known = ", ".join(f"{name}@{choice}" if choice else name for choice in choices)
+        raise ConfigError([f"{name}@{argument}: choose one of {known}"])
     return argument
 
 

@@ -9,7 +9,7 @@ from tidegate.engines.presets import preset
 from tidegate.simulate.arrivals import Kind, Mix, demands, poisson
 from tidegate.simulate.capacity import saturated_rate
 from tidegate.simulate.scenario import Burst, Scenario, Slo
-from tidegate.simulate.scenarios.arguments import nothing
+from tidegate.simulate.scenarios.arguments import one_of
 from tidegate.simulate.streams import stream
 
 MIX = (
@@ -34,6 +34,7 @@ class Campaign:
     duration_s: float = 120.0
     patience_s: float = 7.0
     tries: int = 2
+    heeds_retry_after: bool = True
 
     def build(self, seed: int) -> Scenario:
         engine = preset("A100", "llama-3-8b", chunk_tokens=self.chunk_tokens)
@@ -52,6 +53,7 @@ class Campaign:
             demands=demands(Mix(MIX, stream(seed, "lengths")).at(times), seed, self.patience_s),
             slo=Slo(ttft_s=2.0, tpot_s=0.1),
             tries=self.tries,
+            heeds_retry_after=self.heeds_retry_after,
             burst=burst,
             notes={
                 "capacity_per_s": round(capacity_per_s, 2),
@@ -67,6 +69,10 @@ class Campaign:
 
 
 def campaign_bare(argument: str) -> Campaign:
-    """No lighter model to fall back on: what queueing, order and early refusal can do alone."""
-    nothing("campaign-bare", argument)
-    return Campaign(name="campaign-bare", step_s=15.0)
+    """No lighter model to fall back on: what queueing, order and early refusal can do alone.
+
+    ``@heedless``: refused clients ignore Retry-After and are back after about a second.
+    """
+    variant = one_of("campaign-bare", argument, ("", "heedless"))
+    name = f"campaign-bare@{variant}" if variant else "campaign-bare"
+    return Campaign(name=name, step_s=15.0, heeds_retry_after=variant != "heedless")
