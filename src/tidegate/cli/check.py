@@ -118,7 +118,7 @@ def _lines(settings: Settings) -> list[str]:
     for alias, replicas in told["upstreams"].items():
         lines += [f"{alias}: {_replica_line(each)}" for each in replicas]
     if not settings.upstreams:
-        lines.append("no upstream: tidegate serve needs one, here or as --upstream URL")
+        lines.append("no upstream: tidegate serve starts the small engine and model that come with it")
     return lines
 
 

@@ -164,7 +164,7 @@ def _walk(parent: Shape, prefix: str, defaults: Any) -> Iterator[Parameter]:
 
 
 def _parameter(key: str, info: FieldInfo, inner: Shape, default: Any) -> Parameter:
-    meaning = " ".join((info.description or "").split())
+    meaning = " ".join((info.description or "").split()).replace("``", "`")
     return Parameter(
         key,
         inner.type_name(),

@@ -23,7 +23,7 @@ def markdown_table() -> str:
 
 def _row(each: Parameter) -> str:
     cells = (f"`{each.key}`", each.type, default_text(each), each.range, each.meaning)
-    return f"| {' | '.join(cell.replace('``', '`').replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def default_text(each: Parameter) -> str:
