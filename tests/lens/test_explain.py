@@ -61,10 +61,16 @@ def test_repeats_degraded_late_and_in_stream_errors_are_told() -> None:
         row(repeat=True, first_arrived_at=92.0, degraded="cache", deadline_s=2.0, refused_in_stream=True, sequences=3)
     )
     assert "Its client had come 8 s before under the same key" in told
-    assert "degraded: cache" in told
+    assert "by this rung of the ladder: cache" in told
     assert "late: its deadline was 2 s after arrival" in told
     assert "went out as an event" in told
     assert "for each of 3 sequences" in told
+
+
+def test_a_refusal_that_the_ladder_made_good_is_told_as_what_would_have_been() -> None:
+    told = text(unsent(refused=Reason.NO_REPLICA, degraded="cache", retry_after_s=2.0))
+    assert "It would have been refused because no healthy replica served the model." in told
+    assert "come back" not in told
 
 
 def test_a_client_that_left_the_queue_is_no_refusal() -> None:

@@ -49,6 +49,8 @@ def test_an_answer_counts_once_with_its_tokens_and_times() -> None:
         (unsent(), ("client_left", "", 1)),
         (unsent(refused=Reason.QUEUE_FULL, degraded="cache"), ("answered", "queue_full", 1)),
         (unsent(degraded="cache"), ("answered", "", 1)),
+        (row(outcome=Outcome.CUT, refused=Reason.NO_REPLICA, degraded="cache"), ("answered", "no_replica", 1)),
+        (row(degraded="lighter"), ("ok", "", 1)),
         (row(outcome=Outcome.CONNECT_FAILED, refused=Reason.RETRY_ALLOWANCE), ("connect_failed", "retry_allowance", 1)),
     ],
 )

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from tidegate.cli.started import OnState, Started, loading_line
 from tidegate.config import Settings as Config
 from tidegate.config.assemble import replica_names
+from tidegate.config.slot_plan import weights_line
 from tidegate.config.upstreams import Replica
 from tidegate.engines.address import Address
 from tidegate.engines.engine import Engine
@@ -20,7 +22,6 @@ from tidegate.errors import EngineError, TidegateError
 from tidegate.gateway.composition import Told, endpoint_of
 from tidegate.gateway.parent import Say
 from tidegate.gateway.settings import Endpoint
-from tidegate.policy.reading import Reading
 from tidegate.wire.tls import Tls
 
 ASK_AGAIN_EVERY_S = 2.0
@@ -58,21 +59,25 @@ class Given:
 class Replicas:
     """``on_change`` is called when an engine tells something after the start."""
 
-    def __init__(self, env: Mapping[str, str], say: Say, on_change: Callable[[], None]) -> None:
+    def __init__(self, env: Mapping[str, str], say: Say, on_change: Callable[[], None], on_state: OnState) -> None:
         self._env = env
         self._say = say
         self._on_change = on_change
+        self._on_state = on_state
         self._given: dict[str, Given] = {}
+        self._started: dict[str, Started] = {}
 
     @property
     def told(self) -> dict[str, Told]:
         """What each engine has told; those that have not are missing."""
-        return {name: given.told for name, given in self._given.items() if given.told is not None}
+        told = {name: given.told for name, given in self._given.items() if given.told is not None}
+        return {**told, **{name: started.told for name, started in self._started.items()}}
 
     @property
     def sources(self) -> dict[str, Engine]:
         """Whom the polling asks."""
-        return {name: given.engine for name, given in self._given.items()}
+        given: dict[str, Engine] = {name: given.engine for name, given in self._given.items()}
+        return {**given, **{name: started.engine for name, started in self._started.items()}}
 
     async def recognise(self, config: Config) -> None:
         """Take the running engines of ``config``, asking those that are not known yet. Raises ConfigError."""
@@ -106,17 +111,25 @@ class Replicas:
             if found:
                 self._on_change()
 
-    def on_reading(self, replica: str, reading: Reading) -> None:
-        """A reading came."""
-
     async def start(self, config: Config) -> None:
-        """Start the engines of our own. Raises EngineError."""
+        """Start the engines of our own and wait until they serve. Raises EngineError."""
+        for alias, upstream in config.upstreams.items():
+            if upstream.engine is None:
+                continue
+            name = replica_names(alias, upstream)[-1]
+            started = self._started[name] = Started(alias, name, upstream.engine, self._say, self._on_state)
+            self._say("info", loading_line(started))
+            await started.start()
+            self._say("info", weights_line(started.resident_bytes))
 
     async def close(self) -> None:
         """Stop the engines of our own."""
+        await asyncio.gather(*(started.close() for started in self._started.values()))
 
     def kill(self) -> None:
         """End them without another word."""
+        for started in self._started.values():
+            started.kill()
 
 
 def address_of(endpoint: Endpoint) -> Address:

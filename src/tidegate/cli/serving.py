@@ -56,7 +56,7 @@ class Serving:
         self._is_announced = False
         self.ring = Ring(config.lens.ring_records if config.lens.enabled else 0)
         self.polling = Polling(self._on_reading)
-        self.replicas = Replicas(os.environ, say, self._on_replicas_changed)
+        self.replicas = Replicas(os.environ, say, self._on_replicas_changed, self._on_engine_state)
         self._parent = Parent(compose(config, {}, os.environ), self.ring, say, self.polling.poll_soon)
 
     @property
@@ -161,6 +161,13 @@ class Serving:
         """An engine told its capacity late, or runs again at another address."""
         self._orders.put_nowait(self._swap_replicas)
 
+    def _on_engine_state(self, replica: str, problem: str) -> None:
+        """An engine of our own ended or serves again: known at once, and not at its next reading."""
+        if problem:
+            self.polling.take(replica, Reading(at=asyncio.get_running_loop().time(), ready=False, error=problem))
+        else:
+            self.polling.poll_soon(replica)
+
     async def _swap_replicas(self) -> None:
         async with self._swapping:
             problem = await self._swap(self._config)
@@ -182,7 +189,6 @@ class Serving:
 
     def _on_reading(self, replica: str, reading: Reading) -> None:
         self._parent.observe(replica, reading)
-        self.replicas.on_reading(replica, reading)
         if not self._is_announced and not self.not_ready_because():
             self._is_announced = True
             self._orders.put_nowait(self._announce)

@@ -51,7 +51,7 @@ class Polling:
                 self.latest.pop(name, None)
         for name, source in sources.items():
             if name not in self._followed:
-                self._followed[name] = _Followed(name, source, self._take)
+                self._followed[name] = _Followed(name, source, self.take)
 
     def poll_soon(self, replica: str) -> None:
         """Look at this replica at once, and often for the next seconds."""
@@ -67,7 +67,10 @@ class Polling:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _take(self, name: str, reading: Reading) -> None:
+    def take(self, name: str, reading: Reading) -> None:
+        """A reading that came by another way counts like any."""
+        if name not in self._followed:
+            return
         self.latest[name] = reading
         self._observe(name, reading)
 

@@ -118,11 +118,13 @@ def _ending(row: Row) -> list[str]:
     sentences = []
     if row.outcome is not None:
         sentences.append(ENDED[row.outcome])
-    if row.refused is not None:
+    if row.refused is not None and row.degraded is not None:
+        sentences.append(f"It would have been refused because {REFUSED[row.refused]}.")
+    elif row.refused is not None:
         again = f" It was told to come back after {seconds(row.retry_after_s)}." if row.retry_after_s else ""
         sentences.append(f"It was refused because {REFUSED[row.refused]}.{again}")
     if row.degraded is not None:
-        sentences.append(f"What it got was degraded: {row.degraded}.")
+        sentences.append(f"What it got was a lesser answer, by this rung of the ladder: {row.degraded}.")
     if row.is_late:
         sentences.append(f"It was late: its deadline was {seconds(row.deadline_s or 0.0)} after arrival.")
     if row.refused_in_stream:

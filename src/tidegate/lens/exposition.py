@@ -119,7 +119,7 @@ def _of_requests(series: list[SeriesData]) -> Iterator[Metric]:
     """Everything that is a sum over ``requests``."""
     requests = CounterMetricFamily(
         "tidegate_requests",
-        "Closed requests, each once. outcome: of the last attempt, or refused, answered (from store) or client_left "
+        "Closed requests, each once. outcome: of the last attempt, or answered (by the ladder), refused or client_left "
         "when there was none. reason: of the refusal, if any.",
         labels=(*SERIES_LABELS, "outcome", "reason"),
     )

@@ -130,10 +130,11 @@ class Series:
     def observe(self, row: Row) -> None:
         """Count one closed request."""
         outcome, refused = row.outcome, row.refused
-        end = (
-            _end_without_attempt(row) if outcome is None else outcome._value_,
-            "" if refused is None else refused._value_,
-        )
+        if outcome is None or (refused is not None and row.degraded is not None):
+            ending = _end_without_attempt(row)
+        else:
+            ending = outcome._value_
+        end = (ending, "" if refused is None else refused._value_)
         self.requests[end] = self.requests.get(end, 0) + 1
         if row.admitted_at:
             self._observe_attempts(row)
@@ -179,7 +180,7 @@ class Series:
 
 
 def _end_without_attempt(row: Row) -> str:
-    """What happened to a request that was never sent."""
+    """What happened to a request that was never sent, or whose failed attempt the ladder made good."""
     if row.degraded is not None:
         return "answered"
     return "client_left" if row.refused is None else "refused"
