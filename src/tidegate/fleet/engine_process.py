@@ -34,36 +34,42 @@ class EngineProcess:
     """Made by ``spawn``. It has a session of its own: a Ctrl-C in the terminal does not reach it, and
     whatever it started ends with it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, on_line: Callable[[str], None]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, lifeline: int, on_line: Callable[[str], None]) -> None:
         self._process = process
+        self._lifeline: int | None = lifeline
+        """Our end of its standard input."""
         self._on_line = on_line
-        loop = asyncio.get_running_loop()
-        self._listening: asyncio.Future[str] = loop.create_future()
+        self._listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._problem = ""
-        self._readers = [
-            loop.create_task(self._pass_on(stream, is_output))
-            for stream, is_output in ((process.stdout, True), (process.stderr, False))
-            if stream is not None
-        ]
+        self._readers: list[asyncio.Task[None]] = []
 
     @classmethod
     async def spawn(cls, launch: Launch, on_line: Callable[[str], None]) -> EngineProcess:
         """Start it. ``on_line`` gets what it writes, a line each. Raises EngineError if there is no such command."""
-        pipe = asyncio.subprocess.PIPE
+        # Pipes of our own: those of asyncio make ``wait`` last as long as anything that it started lives.
+        (stdin, lifeline), (out, stdout), (err, stderr) = (os.pipe() for _ in range(3))
         try:
+            os.write(lifeline, launch.first_line)
             process = await asyncio.create_subprocess_exec(
                 *launch.command,
-                stdin=pipe,
-                stdout=pipe,
-                stderr=pipe,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
                 env={**os.environ, **launch.env},
                 start_new_session=True,
             )
         except OSError as error:
+            for ours in (lifeline, out, err):
+                os.close(ours)
             raise EngineError(f"{launch.command[0]} cannot be started: {error}") from error
-        if process.stdin is not None:
-            process.stdin.write(launch.first_line)
-        return cls(process, on_line)
+        finally:
+            for theirs in (stdin, stdout, stderr):
+                os.close(theirs)
+        started = cls(process, lifeline, on_line)
+        started._readers = [
+            asyncio.create_task(started._pass_on(await _reader(pipe), pipe == out)) for pipe in (out, err)
+        ]
+        return started
 
     @property
     def pid(self) -> int:
@@ -121,8 +127,9 @@ class EngineProcess:
             self._kill_group()
         status = await self._process.wait()
         self._kill_group()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
         await asyncio.wait(self._readers, timeout=LAST_LINES_WITHIN_S)
         return status
 
@@ -146,6 +153,14 @@ class EngineProcess:
             self._listening.set_result(said.listening)
         self._problem = said.problem or self._problem
         return bool(said.listening or said.problem)
+
+
+async def _reader(pipe: int) -> asyncio.StreamReader:
+    stream = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(pipe, "rb", 0)
+    )
+    return stream
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:

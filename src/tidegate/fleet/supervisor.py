@@ -94,7 +94,7 @@ class Supervisor:
         async with self._changed:
             await self._changed.wait_for(lambda: self.state in (EngineState.READY, EngineState.STOPPED))
         if self.url is None:
-            raise EngineError(self.reason or f"{self._launch.name} was stopped")
+            raise EngineError(f"{self._launch.name} was stopped" if self._stopping.is_set() else self.reason)
         return self.url
 
     async def run(self) -> None:

@@ -50,8 +50,10 @@ def main() -> int:
 
 
 def _end_with_parent() -> None:
+    # From the descriptor, for a lock on sys.stdin that is held here would abort a regular exit.
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
     # A regular exit would wait for requests that still run in native threads.
-    sys.stdin.buffer.read()
     os._exit(0)
 
 
