@@ -29,6 +29,12 @@ class Section(BaseModel):
     )
 
 
+class _Derived(Section):
+    """Made at run time: its meanings are handed to it, and looking for its source would cost a second."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False)
+
+
 class Ranged:
     """Validates a policy's frozen dataclass as a section; the parameter stays declared once, beside its policy.
 
@@ -74,7 +80,7 @@ def section_of(config: type[Any], ranges: Mapping[str, tuple[Any, ...]]) -> type
         annotation = Annotated[(hints[each.name], *metadata)] if metadata else hints[each.name]
         fields[each.name] = (annotation, described)
     written = (config.__doc__ or "").startswith(f"{config.__name__}(")  # dataclass's own signature
-    return create_model(config.__name__, __base__=Section, __doc__=None if written else config.__doc__, **fields)
+    return create_model(config.__name__, __base__=_Derived, __doc__=None if written else config.__doc__, **fields)
 
 
 def _default(each: dataclasses.Field[Any]) -> dict[str, Any]:
