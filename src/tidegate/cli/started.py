@@ -17,7 +17,6 @@ from tidegate.engines.llamacpp.server import LlamaServer
 from tidegate.fleet.supervisor import Supervisor
 from tidegate.gateway.composition import Told
 from tidegate.gateway.parent import Say
-from tidegate.gateway.ports import open_port
 from tidegate.gateway.settings import Endpoint
 
 OnState = Callable[[str, str], None]
@@ -95,7 +94,6 @@ def options_of(alias: str, section: EngineSection) -> Options:
     """How the embedded engine of this upstream is started. Raises EngineError for a missing model."""
     options = Options(
         model=str(model_file(section.model_path)),
-        port=free_port(),
         alias=alias,
         sequences=section.sequences,
         context_tokens=section.context_tokens,
@@ -103,12 +101,6 @@ def options_of(alias: str, section: EngineSection) -> Options:
         host_cache_mib=section.host_cache_mib,
     )
     return options if section.threads is None else replace(options, threads=section.threads)
-
-
-def free_port() -> int:
-    """A port on this machine that nobody listens on now."""
-    with open_port("127.0.0.1", 0, "--port") as sock:
-        return int(sock.getsockname()[1])
 
 
 def loading_line(started: Started) -> str:

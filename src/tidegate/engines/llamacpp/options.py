@@ -12,6 +12,7 @@ import msgspec
 from tidegate.engines.address import Address
 from tidegate.engines.launch import Launch
 from tidegate.engines.llamacpp.model_file import DEMO_ALIAS
+from tidegate.engines.loopback import free_port
 from tidegate.policy.reading import Capacity
 
 MODULE = "tidegate.engines.llamacpp.embedded"
@@ -22,11 +23,11 @@ decoding 20 to 80 times slower; asleep they cost 6 % on an idle one. Read when t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """``port`` and ``api_key`` are chosen once, so that a restarted engine is found where it was."""
+    """Chosen once: a restarted engine has the same ``port`` and ``api_key`` and is found where it was."""
 
     model: str
     """Path of the GGUF file (``model_file``)."""
-    port: int
+    port: int = field(default_factory=free_port)
     alias: str = DEMO_ALIAS
     sequences: int = 4
     context_tokens: int = 2048
