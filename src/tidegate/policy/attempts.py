@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from tidegate.policy import closing
 from tidegate.policy.margin import Margin
 from tidegate.policy.marks import MarkKind, Marks
-from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome
+from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome, Verdict
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.record import Record
 from tidegate.policy.replica import Replica
@@ -74,7 +74,7 @@ class Attempts:
             raise ValueError(f"first token for permit {permit.id}, which is {permit.state.value}")
         replica, seconds = self._holders[permit.id], now - permit.admitted_at
         permit.first_token_at = record.first_token_at = now
-        if record.request.streaming:
+        if record.request.streaming and replica.may_learn(now):
             predicted_s = replica.first_token.predict_s(permit.pending_tokens)
             replica.limit.record(LimitSignal.SAMPLE, seconds, predicted_s, now)
             replica.learn_first_token(permit, seconds)
@@ -101,7 +101,11 @@ class Attempts:
         record.live_permits -= 1
         streaming = record.request.streaming
         self._judge(permit, record, replica, upstream, outcome, now)
-        closing.teach(self.timeouts, permit, outcome, streaming, now, worst_gap_s)
+        if outcome is Outcome.OK:
+            if replica.may_learn(now):
+                self._learn(permit, record, replica, upstream, now, worst_gap_s)
+        else:
+            closing.teach(self.timeouts, permit, outcome, streaming, now)
         if effect.counts_against_client and record.request.session is not None:
             self.marks.strike(MarkKind.SESSION, record.request.session, now)
         if permit.first_token_at == 0.0:
@@ -115,25 +119,36 @@ class Attempts:
     def _judge(
         self, permit: Permit, record: Record, replica: Replica, upstream: Upstream | None, outcome: Outcome, now: float
     ) -> None:
-        """What the ending says about the replica: breaker, limit, service time, reservation."""
-        effect, seconds, request = EFFECTS[outcome], now - permit.admitted_at, record.request
-        first_byte_at = permit.first_token_at or now
-        slow = request.streaming and first_byte_at - permit.admitted_at > SLOW_SHARE * (
-            permit.first_byte_by - permit.admitted_at
-        )
-        may_open = upstream is not None and upstream.may_open(replica)
+        """What the ending says about the replica: to its breaker, its limit, its reservations."""
+        effect, admitted_at = EFFECTS[outcome], permit.admitted_at
+        first_byte_s = (permit.first_token_at or now) - admitted_at
+        slow = record.request.streaming and first_byte_s > SLOW_SHARE * (permit.first_byte_by - admitted_at)
+        weighed = slow or effect.breaker is Verdict.BAD
+        may_open = weighed and upstream is not None and upstream.may_open(replica)
         replica.breaker.record(permit.generation, effect.breaker, now, slow=slow, may_open=may_open)
         if effect.limit is LimitSignal.DROP:
-            replica.limit.record(LimitSignal.DROP, seconds, 0.0, now)
-        if outcome is not Outcome.OK:
-            return
-        if not request.streaming:
-            predicted_s = replica.whole.predict_s(record.output_tokens)
-            replica.limit.record(LimitSignal.SAMPLE, seconds, predicted_s, now)
-        replica.learn_whole(record.output_tokens, seconds)
-        replica.slots.note_usage(permit.slots, record.prompt_tokens + record.output_tokens)
+            replica.limit.record(LimitSignal.DROP, 0.0, 0.0, now)
+
+    def _learn(
+        self,
+        permit: Permit,
+        record: Record,
+        replica: Replica,
+        upstream: Upstream | None,
+        now: float,
+        worst_gap_s: float | None,
+    ) -> None:
+        """What an answer that ended well tells of service times and lengths."""
+        seconds, output_tokens = now - permit.admitted_at, record.output_tokens
+        if not record.request.streaming:
+            replica.limit.record(LimitSignal.SAMPLE, seconds, replica.whole.predict_s(output_tokens), now)
+        replica.learn_whole(output_tokens, seconds)
+        replica.slots.note_usage(permit.slots, record.prompt_tokens + output_tokens)
+        self.timeouts.learn(permit.timing_key, Phase.TOTAL, seconds, now)
+        if worst_gap_s is not None:
+            self.timeouts.learn(permit.timing_key, Phase.GAP, worst_gap_s, now)
         if upstream is not None:
-            upstream.output_tokens.add(record.output_tokens / request.sequences)
+            upstream.output_tokens.add(output_tokens / record.request.sequences)
 
     def confirm(self, permit: Permit) -> None:
         """The engine has stopped an aborted attempt; saying so twice is harmless."""

@@ -8,7 +8,7 @@ as bad is the outcome table; what counts as slow is for the caller to say.
 
 The only half-open machine of the project. Every transition is a row of ``TRANSITIONS``; nothing
 but ``_fire`` assigns the state. The last replica of an upstream is never opened: the caller passes
-``may_open=False``.
+``may_open=False``. A good call never opens it, so only bad and slow ones are weighed.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Breaker:
     def _record_closed(self, bad: bool, now: float, *, slow: bool, may_open: bool) -> None:
         self._run = self._run + 1 if bad else 0
         self._count(bad, slow, now)
-        if may_open and (self._run >= self.config.consecutive_failures or self._window_is_bad()):
+        if (bad or slow) and may_open and (self._run >= self.config.consecutive_failures or self._window_is_bad()):
             self._fire(Signal.TRIPPED, now)
 
     def _count(self, bad: bool, slow: bool, now: float) -> None:

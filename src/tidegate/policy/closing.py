@@ -24,27 +24,17 @@ def blame(outcome: Outcome, request: Request, now: float) -> Outcome:
     return outcome
 
 
-def teach(
-    timeouts: Timeouts, permit: Permit, outcome: Outcome, streaming: bool, now: float, worst_gap_s: float | None
-) -> None:
-    """Feed the dynamic timeouts with how long each phase lasted, or lasted at least."""
-    signal = EFFECTS[outcome].timing
-    if signal is TimingSignal.IGNORE:
+def teach(timeouts: Timeouts, permit: Permit, outcome: Outcome, streaming: bool, now: float) -> None:
+    """Feed the dynamic timeouts with an attempt that was cut short: it lasted at least this long."""
+    if EFFECTS[outcome].timing is not TimingSignal.CENSORED:
         return
-    key, seconds = permit.timing_key, now - permit.admitted_at
-    if signal is TimingSignal.SAMPLE:
-        timeouts.learn(key, Phase.TOTAL, seconds, now)
-        if worst_gap_s is not None:
-            timeouts.learn(key, Phase.GAP, worst_gap_s, now)
-        return
-    phase = TIMED_OUT.get(outcome)
-    if phase is Phase.GAP:
-        timeouts.learn(key, phase, permit.gap_s, now, censored=True)
-    elif phase is not None:
-        timeouts.learn(key, phase, seconds, now, censored=True)
+    seconds, phase = now - permit.admitted_at, TIMED_OUT.get(outcome)
+    if phase is not None:
+        at_least = permit.gap_s if phase is Phase.GAP else seconds
+        timeouts.learn(permit.timing_key, phase, at_least, now, censored=True)
     elif permit.first_token_at == 0.0 and streaming:
         # The client left first: its wait is a lower bound, and no sign that we are overloaded.
-        timeouts.learn(key, Phase.FIRST_BYTE, seconds, now)
+        timeouts.learn(permit.timing_key, Phase.FIRST_BYTE, seconds, now)
 
 
 def judge_margin(margin: Margin, record: Record, now: float) -> None:

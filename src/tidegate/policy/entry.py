@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from tidegate.policy.balance.cost import spread
+from tidegate.policy.balance.cost import RETRY, spread
 from tidegate.policy.decisions import Reason, Refuse
 from tidegate.policy.marks import MarkKind, Marks
 from tidegate.policy.patience import client_limit
@@ -21,7 +21,6 @@ ESTIMATE_SLACK = 1.3
 """An estimated prompt is taken to be too long only beyond this factor; an exact one at once."""
 LEAST_RETRY_S = 0.5
 MOST_RETRY_S = 60.0
-_JITTER = 7
 
 
 class State(Protocol):
@@ -90,7 +89,7 @@ def quota(state: State, record: Record, _upstream: Upstream, _now: float) -> Ref
 
 def jittered(seconds: float, draw: int) -> float:
     """× 0.8–1.2, so that refused clients do not come back together (R7)."""
-    factor = 0.8 + 0.4 * spread(draw, _JITTER, 1024) / 1024
+    factor = 0.8 + 0.4 * spread(draw, RETRY, 1024) / 1024
     return min(MOST_RETRY_S, max(LEAST_RETRY_S, seconds * factor))
 
 

@@ -9,7 +9,10 @@ from tidegate.policy.limits.adaptive import AdaptiveLimit, LimitConfig
 from tidegate.policy.limits.prefill import FEW_SAMPLES, PrefillConfig, prefill_bound_tokens
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.reading import Reading, ReplicaConfig
+from tidegate.policy.request import Request
 from tidegate.policy.slots import Slots
+
+SAMPLES_PER_S = 256.0
 
 
 class Replica:
@@ -18,6 +21,8 @@ class Replica:
     __slots__ = (
         "_foreign_before",
         "_prefill",
+        "_sampled_at",
+        "_samples_left",
         "aborting",
         "bound_tokens",
         "breaker",
@@ -65,28 +70,39 @@ class Replica:
         self._prefill = prefill
         self.bound_tokens = prefill_bound_tokens(prefill, self.first_token)
         self._foreign_before = (0, 0)
+        self._samples_left = SAMPLES_PER_S
+        self._sampled_at = 0.0
 
-    def gate(self, prompt_tokens: int, slots: int, sequences: int, streaming: bool, now: float) -> Reason | None:
-        """The first gate that is closed for such a request, or None. Takes nothing."""
+    def gate(self, request: Request, output_tokens: int, now: float) -> Reason | None:
+        """The first gate that is closed for a request, or None. Takes nothing."""
         if not self.ready or self.draining:
             return Reason.NO_REPLICA
         if self.breaker.state is not State.CLOSED and not self.breaker.allows(now):
             return Reason.BREAKER
+        sequences, prompt_tokens = request.sequences, request.prompt_tokens
         most = self.config.capacity.sequences
         if most is not None and self.in_flight + self.foreign_sequences + sequences > most:
             return Reason.SEQUENCES
-        if not self.slots.fits(slots):
+        slots = self.slots
+        if slots.total is not None and not slots.fits(slots.needed(prompt_tokens, output_tokens, sequences)):
             return Reason.SLOTS
-        if self.limit.config.enabled and not self.limit.allows(self.in_flight, sequences):
+        if self.in_flight + sequences > self.limit.value and not self.limit.allows(self.in_flight, sequences):
             return Reason.LIMIT
-        if (
-            streaming
-            and self._prefill.enabled
-            and self.pending_tokens
-            and self.pending_tokens + prompt_tokens > self.bound_tokens
-        ):
+        pending = self.pending_tokens
+        if pending and request.streaming and self._prefill.enabled and pending + prompt_tokens > self.bound_tokens:
             return Reason.PREFILL
         return None
+
+    def may_learn(self, now: float) -> bool:
+        """A few hundred samples a second say as much as all of them, and cost less than a busy
+        gateway has: SAMPLES_PER_S on average, and as many at once, such as a batch's first tokens."""
+        left = min(SAMPLES_PER_S, self._samples_left + (now - self._sampled_at) * SAMPLES_PER_S)
+        self._sampled_at = now
+        if left < 1.0:
+            self._samples_left = left
+            return False
+        self._samples_left = left - 1.0
+        return True
 
     def take(self, permit: Permit) -> None:
         """Commit a placement: slots, limit place, probe and pending prefill in one step."""

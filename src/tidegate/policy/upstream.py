@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.policy.balance.cost import cost, spread
+from tidegate.policy.balance.cost import FIRST, SECOND, least_cost, spread
 from tidegate.policy.breaker import State
 from tidegate.policy.classes import ClassesConfig
 from tidegate.policy.decisions import Reason
@@ -14,7 +14,6 @@ from tidegate.policy.request import Request
 MOST_SCANNED = 16
 FEW_SAMPLES = 30
 A_WAVE = 4
-_TIE, _FIRST, _SECOND = 1, 2, 3
 
 
 class Upstream:
@@ -36,44 +35,18 @@ class Upstream:
         """The replica of least cost whose gates are all open, or the gate that bars the way."""
         replicas = self.replicas
         if len(replicas) > MOST_SCANNED:
-            few = self._cheapest(self._sample(request), request, output_tokens, now, avoid)
+            few = least_cost(self._sample(request), request, output_tokens, now, avoid)
             if isinstance(few, Replica):
                 return few
-        return self._cheapest(replicas, request, output_tokens, now, avoid)
+        return least_cost(replicas, request, output_tokens, now, avoid)
 
     def _sample(self, request: Request) -> list[Replica]:
         """Two drawn replicas, and the owner of the session or prefix if it has one."""
         count = len(self.replicas)
-        drawn = [spread(request.draw, _FIRST, count), spread(request.draw, _SECOND, count)]
+        drawn = [spread(request.draw, FIRST, count), spread(request.draw, SECOND, count)]
         if request.session_hash:
             drawn.append(request.session_hash % count)
         return [self.replicas[index] for index in dict.fromkeys(drawn)]
-
-    def _cheapest(
-        self, replicas: list[Replica], request: Request, output_tokens: int, now: float, avoid: str | None
-    ) -> Replica | Reason:
-        best: Replica | None = None
-        least = 0.0
-        barred = Reason.NO_REPLICA
-        count = len(replicas)
-        start, rated = 0, False
-        if count > 1:
-            start = spread(request.draw, _TIE, count)
-            rated = all(replica.token_s > 0 for replica in replicas)
-        for step in range(count):
-            replica = replicas[(start + step) % count]
-            if replica.name == avoid:
-                continue
-            slots = replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences)
-            why = replica.gate(request.prompt_tokens, slots, request.sequences, request.streaming, now)
-            if why is not None:
-                barred = why if why is not Reason.NO_REPLICA else barred
-                continue
-            token_s = replica.token_s if rated else 1.0
-            price = cost(replica.pending_tokens, request.prompt_tokens, replica.in_flight, token_s)
-            if best is None or price < least:
-                best, least = replica, price
-        return barred if best is None else best
 
     def may_open(self, replica: Replica) -> bool:
         """Whether this replica's breaker may open: only while another one stands in for it."""
