@@ -131,11 +131,10 @@ class Path:
     # ---- PLACEMENT --------------------------------------------------------------------------
 
     def _place(self, record: Record, replica: Replica, now: float) -> Admit:
-        request = record.request
-        output_tokens = self.output_tokens(request)
+        output_tokens = self.output_tokens(record.request)
         permit = self.attempts.begin(record, replica, output_tokens, now)
         self.allowance.admitted()
-        bound = request.max_tokens is None and replica.slots.total is not None
+        bound = record.request.max_tokens is None and replica.slots.total is not None
         return Admit(permit, Alteration(output_tokens) if bound else None)
 
     def advance(self, now: float) -> list[Verdict]:

@@ -48,7 +48,7 @@ class Replica:
         self.config = config
         self.name = config.name
         self.slots = Slots(config.capacity)
-        self.limit = AdaptiveLimit(limit)
+        self.limit = AdaptiveLimit(limit, config.capacity.sequences)
         self.breaker = Breaker(breaker)
         self.ready = True
         self.draining = False

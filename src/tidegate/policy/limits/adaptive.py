@@ -5,7 +5,8 @@
     ratio > shrink_above:                       L ← L · clamp(shrink_above ÷ ratio, 0.5, 0.9)
     pushback or timeout:                        L ← 0.9·L, once a window
 
-Windows last ``window_s`` and hold ``window_samples`` at least (failsafe-go adaptive limiter).
+It starts at the engine's own number of sequences where that is known, else at ``initial``. Windows
+last ``window_s`` and hold ``window_samples`` at least (failsafe-go adaptive limiter).
 Why not Vegas or Gradient2 thresholds on raw latency: a healthy batch makes every step longer, so
 they shrink it (at 200 sequences a 7 % rise is enough); and raw latency differs 100× with length.
 Latencies under ``noise_floor_s`` are never a sign of overload.
@@ -41,9 +42,11 @@ class LimitConfig:
 class AdaptiveLimit:
     __slots__ = ("_dropped", "_ratios", "_slow_start", "_used", "_window_end", "config", "value")
 
-    def __init__(self, config: LimitConfig) -> None:
+    def __init__(self, config: LimitConfig, sequences: int | None = None) -> None:
+        """``sequences``: what the engine says it can run; an engine that says nothing starts small."""
         self.config = config
-        self.value = float(config.initial)
+        start = config.initial if sequences is None else sequences
+        self.value = float(min(config.maximum, max(config.minimum, start)))
         self._slow_start = True
         self._ratios: list[float] = []
         self._dropped = False
