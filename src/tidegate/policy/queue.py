@@ -2,10 +2,11 @@
 
 Bounds (R10) count requests, prompt tokens and body bytes; a class may fill its ``queue_share`` of
 each. Between lines, the one with the least dispatched work ÷ weight goes next (start-time fair
-queueing, research: VTC 2401.00588); a line that comes back from idle is lifted to the least of the
-busy ones, so it cannot spend credit it gathered while absent. Inside a line, earliest deadline
-first. When the next ticket does not fit anywhere, the other lines may pass it, at most
-``max_overtakes`` times; then the queue waits for it, so a giant request cannot starve.
+queueing, research: VTC 2401.00588; of equals the heavier). A line that comes back from idle is
+lifted to the least of the busy ones, and all begin anew when the queue was empty, so that none can
+spend credit it gathered while absent. Inside a line, earliest deadline first. When the next ticket
+does not fit anywhere, the other lines may pass it, at most ``max_overtakes`` times; then the queue
+waits for it, so a giant request cannot starve.
 """
 
 from __future__ import annotations
@@ -57,19 +58,22 @@ class Queue:
 
     def enter(self, ticket: Ticket, now: float) -> None:
         line = self.lines[ticket.service_class]
-        if line.requests == 0:
-            line.work = max(line.work, min((each.work for each in self.lines.values() if each.requests), default=0.0))
+        if self.requests == 0:
+            for each in self.lines.values():
+                each.work = 0.0
+        elif line.requests == 0:
+            line.work = max(line.work, min(each.work for each in self.lines.values() if each.requests))
         line.enter(ticket, now)
         self.requests += 1
         heappush(self._expiry, (ticket.expires_at, ticket.id, ticket))
 
     def heads(self) -> list[Ticket]:
         """The tickets that may go now, best first; one whose patience is spent stands alone."""
-        waiting = [(line.work, name, line) for name, line in self.lines.items() if line.requests]
-        waiting.sort(key=lambda entry: entry[:2])
-        heads = [ticket for _, _, line in waiting if (ticket := line.head()) is not None]
+        waiting = [(line.work, -line.weight, name, line) for name, line in self.lines.items() if line.requests]
+        waiting.sort(key=lambda entry: entry[:3])
+        heads = [ticket for *_, line in waiting if (ticket := line.head()) is not None]
         for ticket in heads:
-            if ticket.overtaken > self.config.max_overtakes:
+            if ticket.overtaken >= self.config.max_overtakes:
                 return [ticket]
         return heads
 
@@ -104,10 +108,13 @@ class Queue:
         """Take new bounds and classes; tickets of a class that is gone move to ``interactive``."""
         old, self.config, self._classes = self.lines, config, classes.classes
         self.lines = {name: _keep(old.get(name), c) for name, c in classes.classes.items()}
-        for name in old.keys() - classes.classes.keys():
+        target = self.lines[INTERACTIVE]
+        for name in sorted(old.keys() - classes.classes.keys()):
+            if target.requests == 0:
+                target.work = max(target.work, old[name].work)
             for ticket in old[name].tickets():
                 ticket.service_class = INTERACTIVE
-                self.lines[INTERACTIVE].enter(ticket, now)
+                target.enter(ticket, now)
 
     def view(self) -> dict[str, object]:
         return {
