@@ -12,8 +12,11 @@ class ScriptedUpstream:
 
     def __init__(self, words: tuple[str, ...] = ("Hello", " there")) -> None:
         self.words = words
+        self.models: tuple[str, ...] = ("scripted",)
         self.asked: list[dict[str, Any]] = []
         """Body of every completion request."""
+        self.is_asked = asyncio.Event()
+        """Set by the first of them."""
         self.hold = asyncio.Event()
         """While it is not set, an answer stops after its first word."""
         self.hold.set()
@@ -49,10 +52,11 @@ class ScriptedUpstream:
 
     async def _answer(self, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
         if path == "/v1/models":
-            _write(writer, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+            _write(writer, 200, {"object": "list", "data": [{"id": model} for model in self.models]})
         elif path == "/v1/chat/completions":
             request = json.loads(body)
             self.asked.append(request)
+            self.is_asked.set()
             await (self._stream(writer) if request.get("stream") else self._whole(writer))
         else:
             _write(writer, 404, {"error": {"message": "no", "type": "x", "param": None, "code": None}})

@@ -37,3 +37,24 @@ def test_edits_renames_and_swapped_links_are_each_noticed_once(tmp_path: Path) -
 
     run_virtual(body())
     assert noticed == ["three", "two", "four"]
+
+
+def test_a_file_that_is_still_being_written_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text("one")
+    noticed: list[str] = []
+
+    async def on_change() -> None:
+        noticed.append(file.read_text())
+
+    async def body() -> None:
+        watching = asyncio.create_task(watch(file, on_change))
+        await asyncio.sleep(2.5 * INTERVAL_S)
+        for text in ("", "t", "tw", "two"):
+            file.write_text(text)
+            await asyncio.sleep(INTERVAL_S)
+        await asyncio.sleep(3 * INTERVAL_S)
+        watching.cancel()
+
+    run_virtual(body())
+    assert noticed == ["two"]

@@ -67,6 +67,8 @@ class Serving:
     async def run(self) -> int:
         """Serve until a signal; the exit status. Raises TidegateError when it cannot start."""
         server = self._config.server
+        # The data process opens this one, but much later: a model is not loaded for a port that is taken.
+        open_port(server.host, server.port, "--port").close()
         sock = open_port(server.admin_host, server.admin_port, "--admin-port")
         self._admin = AdminServer(admin_app(self, server.admin_tokens), sock)
         self._admin.start()
@@ -262,6 +264,8 @@ class Serving:
         if not changes:
             return [], []
         in_force = keep_started(self._config, config)
+        if not in_force.upstreams:
+            return [], ["no upstream would be left"]
         await self.replicas.recognise(in_force)
         problem = await self._swap(in_force)
         if problem:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-INTERVAL_S = 1.0
+INTERVAL_S = 0.5
 
 
 def stamp(file: Path) -> tuple[int, int, int] | None:
@@ -19,11 +19,15 @@ def stamp(file: Path) -> tuple[int, int, int] | None:
 
 
 async def watch(file: Path, on_change: Callable[[], Awaitable[object]], interval_s: float = INTERVAL_S) -> None:
-    """Call ``on_change`` after every change, for ever. A file that is gone is an edit that is not finished."""
-    seen = stamp(file)
+    """Call ``on_change`` after every change, for ever, once the file has been the same for ``interval_s``.
+
+    A file that is gone, or changes still, is an edit that is not finished: editors empty a file before they write it.
+    """
+    known = before = stamp(file)
     while True:
         await asyncio.sleep(interval_s)
         found = stamp(file)
-        if found is not None and found != seen:
-            seen = found
+        if found is not None and found == before and found != known:
+            known = found
             await on_change()
+        before = found
