@@ -30,6 +30,7 @@ class Signal(StrEnum):
     COOLED = "cooled"
     PROBE_FAILED = "probe_failed"
     PROBES_PASSED = "probes_passed"
+    SWITCHED_OFF = "switched_off"
 
 
 TRANSITIONS = {
@@ -37,6 +38,8 @@ TRANSITIONS = {
     (State.OPEN, Signal.COOLED): State.HALF_OPEN,
     (State.HALF_OPEN, Signal.PROBE_FAILED): State.OPEN,
     (State.HALF_OPEN, Signal.PROBES_PASSED): State.CLOSED,
+    (State.OPEN, Signal.SWITCHED_OFF): State.CLOSED,
+    (State.HALF_OPEN, Signal.SWITCHED_OFF): State.CLOSED,
 }
 
 
@@ -118,9 +121,15 @@ class Breaker:
             self._record_closed(verdict is Verdict.BAD, now, slow=slow, may_open=may_open)
 
     def reconfigure(self, config: BreakerConfig, now: float) -> None:
+        if config.window_s != self.config.window_s:
+            self._slices.clear()
         self.config = config
-        if self.state is State.OPEN:
+        if self.state is not State.CLOSED and not config.enabled:
+            self._fire(Signal.SWITCHED_OFF, now)
+        elif self.state is State.OPEN:
             self.open_until = min(self.open_until, now + config.max_cooldown_s)
+        elif self.state is State.HALF_OPEN and self._probes_passed >= config.probes:
+            self._fire(Signal.PROBES_PASSED, now)
 
     def _record_probe(self, verdict: Verdict, now: float) -> None:
         self._probes_out -= 1
