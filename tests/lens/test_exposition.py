@@ -90,7 +90,6 @@ def test_requests_errors_sheds_late_degraded_and_retries_are_counted_apart() -> 
     chat = {"upstream": "chat", "class": "interactive"}
     assert value(found, "tidegate_requests_total", **chat, outcome="ok", reason="") == 2
     assert value(found, "tidegate_requests_total", **chat, outcome="refused", reason="queue_full") == 1
-    assert value(found, "tidegate_requests_errors_total", **chat) == 1
     assert value(found, "tidegate_requests_errors_total", **chat, outcome="cut") == 1
     assert value(found, "tidegate_requests_shed_total", **chat, reason="queue_timeout") == 1
     assert value(found, "tidegate_requests_late_total", **chat) == 1
@@ -99,6 +98,15 @@ def test_requests_errors_sheds_late_degraded_and_retries_are_counted_apart() -> 
     assert value(found, "tidegate_retries_total", **chat) == 1
     assert value(found, "tidegate_prompt_tokens_total", **chat) == 400
     assert value(found, "tidegate_output_tokens_total", **chat) == 120
+
+
+def test_errors_and_sheds_are_there_at_nought_before_the_first_one() -> None:
+    found = families(Metrics(["chat"], ["interactive"], 900.0).snapshot({}, 0))
+    chat = {"upstream": "chat", "class": "interactive"}
+    for outcome in ERRORS:
+        assert value(found, "tidegate_requests_errors_total", **chat, outcome=outcome) == 0
+    assert value(found, "tidegate_requests_shed_total", **chat, reason="queue_full") == 0
+    assert value(found, "tidegate_requests_total", **chat) == 0
 
 
 def test_the_endings_that_are_errors_are_neither_the_clients_nor_ours() -> None:
@@ -159,12 +167,7 @@ def test_the_view_of_a_real_path_fills_every_gauge() -> None:
     metrics.observe(row())
     found = families(metrics.snapshot(path.view(1.0), 0))
     without_samples = {name for name, family in found.items() if not family.samples}
-    assert without_samples == {
-        "tidegate_requests_degraded",
-        "tidegate_requests_errors",
-        "tidegate_requests_invalid",
-        "tidegate_requests_shed",
-    }
+    assert without_samples == {"tidegate_requests_degraded", "tidegate_requests_invalid"}
     assert value(found, "tidegate_slots_free", replica="chat-0") == 16
     assert value(found, "tidegate_queue_requests", upstream="chat") == 0
     assert value(found, "tidegate_breaker_state", replica="chat-0", state="closed") == 1

@@ -15,6 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from tidegate.lens.explain import REFUSED
 from tidegate.lens.gauges import gauges, slot_tokens_of
 from tidegate.lens.metrics import HistogramData, SeriesData, Snapshot
 from tidegate.policy.outcomes import Outcome
@@ -135,20 +136,18 @@ def _of_requests(series: list[SeriesData]) -> Iterator[Metric]:
     )
     for one in series:
         names = (one.upstream, one.service_class)
-        for outcome, reason, count in one.requests:
+        for outcome, reason, count in one.requests or [(Outcome.OK.value, "", 0)]:
             requests.add_metric((*names, outcome, reason), count)
-        for outcome, count in _summed((outcome, count) for outcome, _, count in one.requests if outcome in ERRORS):
-            errors.add_metric((*names, outcome), count)
-        for reason, count in _summed((reason, count) for end, reason, count in one.requests if end == "refused"):
-            shed.add_metric((*names, reason), count)
+        # From the start, at 0: the rate of a series that appears at 1 misses its first event.
+        for outcome in sorted(ERRORS):
+            errors.add_metric((*names, outcome), sum(count for end, _, count in one.requests if end == outcome))
+        for reason in REFUSED:
+            shed.add_metric((*names, reason.value), _shed(one, reason.value))
     yield from (requests, errors, shed)
 
 
-def _summed(pairs: Iterator[tuple[str, int]]) -> list[tuple[str, int]]:
-    sums: dict[str, int] = {}
-    for name, count in pairs:
-        sums[name] = sums.get(name, 0) + count
-    return list(sums.items())
+def _shed(series: SeriesData, wanted: str) -> int:
+    return sum(count for outcome, reason, count in series.requests if outcome == "refused" and reason == wanted)
 
 
 def _of_series(series: list[SeriesData]) -> Iterator[Metric]:
