@@ -25,8 +25,8 @@ between steps, so this bounds both. Measured with SmolLM2 on one thread, against
 the longest gap of a stream beside a 1 300-token prefill fell from 22.9 s to 1.7 s, a disconnect in a
 prefill frees the slot within 2 s instead of at its end, and the prefill itself cost the same CPU time."""
 
-WARNINGS = 2
-"""llama.cpp's verbosity; its default of 3 writes several lines per request."""
+ERRORS = 1
+"""llama.cpp's verbosity. Its default of 3 writes several lines per request, and 2 still one for a repeated prompt."""
 
 XLLAMACPP = "xllamacpp==2026.10.11549"
 
@@ -106,7 +106,7 @@ def _parameters(parameters: Any, options: Options) -> Any:
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = options.threads
     parameters.cache_prompt = options.prefix_caching
     parameters.cache_ram_mib = options.host_cache_mib if options.prefix_caching else 0
-    parameters.verbosity = WARNINGS
+    parameters.verbosity = ERRORS
     return parameters
 
 
