@@ -15,7 +15,8 @@ from tidegate.policy.timeouts import Phase, Timeouts, timing_key
 from tidegate.policy.upstream import Upstream
 
 SLOW_SHARE = 0.5
-"""A call is slow for the breaker when its first byte took more than this part of its timeout."""
+"""A call is slow for the breaker when its first byte took more than this part of the timeout that
+was learned for it. The client's own limit does not count: that it is short is no sign of the replica (R4)."""
 
 
 class Attempts:
@@ -64,6 +65,7 @@ class Attempts:
             replica.pending_tokens + request.prompt_tokens if request.streaming else 0,
             now,
             min(now + first_byte_s, request.first_byte_by, total_by),
+            SLOW_SHARE * allowed.first_byte_s,
             allowed.gap_s,
             total_by,
             key,
@@ -122,7 +124,7 @@ class Attempts:
         """What the ending says about the replica: to its breaker, its limit, its reservations."""
         effect, admitted_at = EFFECTS[outcome], permit.admitted_at
         first_byte_s = (permit.first_token_at or now) - admitted_at
-        slow = record.request.streaming and first_byte_s > SLOW_SHARE * (permit.first_byte_by - admitted_at)
+        slow = record.request.streaming and first_byte_s > permit.slow_after_s
         weighed = slow or effect.breaker is Verdict.BAD
         may_open = weighed and upstream is not None and upstream.may_open(replica)
         replica.breaker.record(permit.generation, effect.breaker, now, slow=slow, may_open=may_open)

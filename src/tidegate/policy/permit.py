@@ -44,6 +44,8 @@ class Permit:
     """Prefill work on the replica at admission, this request's included; 0 when it does not stream."""
     admitted_at: float
     first_byte_by: float
+    slow_after_s: float
+    """A first byte that took longer counts as slow for the breaker."""
     gap_s: float
     total_by: float
     timing_key: Key
