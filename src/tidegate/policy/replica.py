@@ -158,8 +158,9 @@ class Replica:
             self.whole.learn(output_tokens, seconds)
 
     def _is_calm(self) -> bool:
-        """Under half of its limit a replica shows what it can do; above, what it suffers."""
-        return self.in_flight <= max(1.0, self.limit.value / 2)
+        """Under half of its limit a replica shows what it can do; above, what it suffers. At the least
+        limit all is shown, or an engine that has become slower for good would never be known anew."""
+        return self.in_flight <= max(self.limit.config.minimum, self.limit.value / 2)
 
     def observe(self, reading: Reading) -> list[Permit]:
         """Take a reading; returns the aborted permits that it shows to be over."""
@@ -184,7 +185,10 @@ class Replica:
         aborting = sum(p.sequences for p in self.aborting)
         confirmed = []
         for permit in self.aborting:
-            if aborting > still_running and permit.abort_by - self.config.abort_grace_s < reading.at:
+            if (
+                aborting - permit.sequences >= still_running
+                and permit.abort_by - self.config.abort_grace_s < reading.at
+            ):
                 confirmed.append(permit)
                 aborting -= permit.sequences
         return confirmed
