@@ -29,7 +29,7 @@ class Ticket:
 class Line:
     """A heap with lazy deletion; totals are exact at every moment."""
 
-    __slots__ = ("_booked_until", "_heap", "bytes", "meter", "requests", "tokens", "weight", "work")
+    __slots__ = ("_booked_until", "_heap", "_latest_due", "bytes", "meter", "requests", "tokens", "weight", "work")
 
     def __init__(self, weight: float) -> None:
         self.weight = weight
@@ -40,11 +40,14 @@ class Line:
         self.bytes = 0
         self.meter = DrainMeter()
         self._booked_until = 0.0
+        self._latest_due = 0.0
         self._heap: list[tuple[float, int, Ticket]] = []
 
     def enter(self, ticket: Ticket, now: float) -> None:
         if self.requests == 0:
             self.meter.begin(now)
+            self._latest_due = ticket.due_at
+        self._latest_due = max(self._latest_due, ticket.due_at)
         heappush(self._heap, (ticket.due_at, ticket.id, ticket))
         self.requests += 1
         self.tokens += ticket.request.prompt_tokens
@@ -77,8 +80,11 @@ class Line:
         self.leave(ticket, now)
 
     def tokens_before(self, due_at: float) -> int:
-        """Prompt tokens that go first. Exact scan: only a repeat asks, the rest stand at the end."""
-        return sum(t.request.prompt_tokens for due, _, t in self._heap if due < due_at and not t.gone)
+        """Prompt tokens that go first. At once for whoever stands at the end, which is the rule while
+        clients are alike; an exact scan for one who is due before others."""
+        if due_at >= self._latest_due:
+            return self.tokens
+        return sum(t.request.prompt_tokens for due, _, t in self._heap if due <= due_at and not t.gone)
 
     def book(self, wait_s: float, service_s: float, now: float) -> float:
         """When a refused client should come back, in seconds from now: behind those who wait, and

@@ -107,9 +107,7 @@ class Path:
         if full is not None:
             return self._refuse(record, Refuse(full, self._drain_s(record, upstream, now)), now)
         held = self._patience(record, upstream)
-        line = queue.lines[record.service_class]
-        # Only a repeat is due before others of its class; counting is exact for it and free for the rest.
-        before = line.tokens_before(held.due_at) if record.repeat else line.tokens
+        before = queue.lines[record.service_class].tokens_before(held.due_at)
         rate = upstream.tokens_per_s(record.service_class, now)
         record.predicted_wait_s = 0.0 if rate is None else before / rate
         if now + record.predicted_wait_s > held.expires_at:
@@ -325,7 +323,7 @@ class Path:
         del self._open[request_id]
         record.closed_at = now
         request = record.request
-        if record.charged_tokens:
+        if record.charged_tokens is not None:
             self.quota.close(request.tenant, record.charged_tokens, closing.used_tokens(record))
         if request.key is not None and closing.went_empty(record):
             self.repeats.went_empty(request.tenant, request.key, record.first_arrived_at)

@@ -38,6 +38,7 @@ class Record:
     retry_after_s: float = 0.0
     repeat: bool = False
     """The client had come before under the same key and got nothing."""
-    charged_tokens: int = 0
+    charged_tokens: int | None = None
+    """By the tenant's quota at arrival; None: it never came so far."""
     live_permits: int = 0
     """Attempts that are not settled; 0 in a closed record."""
