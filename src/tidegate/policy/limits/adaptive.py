@@ -9,7 +9,9 @@ It starts at the engine's own number of sequences where that is known, else at `
 last ``window_s`` and hold ``window_samples`` at least (failsafe-go adaptive limiter).
 Why not Vegas or Gradient2 thresholds on raw latency: a healthy batch makes every step longer, so
 they shrink it (at 200 sequences a 7 % rise is enough); and raw latency differs 100× with length.
-Latencies under ``noise_floor_s`` are never a sign of overload.
+Latencies under ``noise_floor_s`` are never a sign of overload. While nothing is predicted yet a
+ratio of 1 is assumed, and the limit grows back to where it started but not beyond: pushbacks before
+the first quiet moment must not keep it low for as long as the load lasts.
 """
 
 from __future__ import annotations
@@ -40,17 +42,18 @@ class LimitConfig:
 
 
 class AdaptiveLimit:
-    __slots__ = ("_dropped", "_ratios", "_slow_start", "_used", "_window_end", "config", "value")
+    __slots__ = ("_dropped", "_is_blind", "_ratios", "_slow_start", "_start", "_used", "_window_end", "config", "value")
 
     def __init__(self, config: LimitConfig, sequences: int | None = None) -> None:
         """``sequences``: what the engine says it can run; an engine that says nothing starts small."""
         self.config = config
         start = config.initial if sequences is None else sequences
-        self.value = float(min(config.maximum, max(config.minimum, start)))
+        self._start = self.value = float(min(config.maximum, max(config.minimum, start)))
         self._slow_start = True
         self._ratios: list[float] = []
         self._dropped = False
         self._used = False
+        self._is_blind = True
         self._window_end = 0.0
 
     def allows(self, in_flight: int, sequences: int) -> bool:
@@ -64,8 +67,9 @@ class AdaptiveLimit:
         """One finished phase; ``predicted_s`` ≤ 0 means that nothing is known yet."""
         if signal is LimitSignal.DROP:
             self._dropped = True
-        elif signal is LimitSignal.SAMPLE and predicted_s > 0:
-            self._ratios.append(observed_s / max(predicted_s, self.config.noise_floor_s))
+        elif signal is LimitSignal.SAMPLE:
+            self._is_blind = predicted_s <= 0
+            self._ratios.append(1.0 if self._is_blind else observed_s / max(predicted_s, self.config.noise_floor_s))
         if now >= self._window_end and (self._dropped or len(self._ratios) >= self.config.window_samples):
             self._close_window(now)
 
@@ -83,7 +87,10 @@ class AdaptiveLimit:
 
     def _grow(self) -> None:
         grown = self.value * 1.5 if self._slow_start else self.value + sqrt(self.value)
-        self.value = min(float(self.config.maximum), grown)
+        most = float(self.config.maximum)
+        if self._is_blind:
+            most = min(most, self._start)
+        self.value = max(self.value, min(most, grown))
 
     def _shrink(self, factor: float) -> None:
         self._slow_start = False
