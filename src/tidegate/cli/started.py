@@ -50,6 +50,11 @@ class Started:
         await self._supervisor.ready()
 
     @property
+    def pid(self) -> int | None:
+        """Of the running engine."""
+        return self._supervisor.pid
+
+    @property
     def resident_bytes(self) -> int | None:
         """Memory it holds, as far as the system tells."""
         return self._supervisor.resident_bytes
@@ -62,7 +67,7 @@ class Started:
 
     def kill(self) -> None:
         """End it without another word; ``close`` then has little to wait for."""
-        pid = self._supervisor.pid
+        pid = self.pid
         if pid is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -82,8 +87,8 @@ class Started:
     def on_down(self, reason: str, again_in_s: float | None) -> None:
         """Part of ``Watcher``."""
         further = "it stays down" if again_in_s is None else f"it is started again in {again_in_s:g} s"
-        self._say("error", f"{self.name}: the engine {reason}; {further}")
-        self._on_state(self.name, f"the engine {reason}")
+        self._say("error", f"{self.name}: the engine: {reason}; {further}")
+        self._on_state(self.name, f"the engine: {reason}")
 
     def on_line(self, text: str) -> None:
         """Part of ``Watcher``."""
