@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,6 +17,15 @@ from tidegate.wire.fetch import Reply
 
 KEY_REFUSED = (401, 403)
 
+KINDS: dict[str, Callable[[Address], Engine]] = {
+    each.kind: each for each in (OpenaiServer, vllm.VllmServer, llamacpp.LlamaServer)
+}
+
+
+def engine_of(kind: str, address: Address) -> Engine:
+    """The adapter of a kind that is known already, such as one that another process has recognised."""
+    return KINDS[kind](address)
+
 
 async def recognise(address: Address) -> Engine:
     """Ask the server at ``address`` what it is: vLLM and llama.cpp by their metrics (llama.cpp also by
@@ -28,13 +38,13 @@ async def recognise(address: Address) -> Engine:
     listed = await address.ask("/v1/models")
     page = await address.ask("/metrics")
     if page.status == 200 and vllm.MARK in page.body:
-        engine: Engine = vllm.VllmServer(address)
+        kind = vllm.VllmServer.kind
     elif (page.status == 200 and llamacpp.MARK in page.body) or await _has_slots(address):
-        engine = llamacpp.LlamaServer(address)
+        kind = llamacpp.LlamaServer.kind
     else:
-        engine = OpenaiServer(address)
+        kind = OpenaiServer.kind
     _check(address, listed)
-    return engine
+    return engine_of(kind, address)
 
 
 def _check(address: Address, listed: Reply) -> None:
