@@ -103,8 +103,12 @@ class Settings:
     are_paths_strict: bool = False
     """Refuse every /v1 path we don't know, instead of passing it on as class ``other``."""
     are_requests_logged: bool = False
+    """One log line per request, written by the parent."""
     is_cache_enabled: bool = False
     """Compute cache keys and hand finished answers to the ladder."""
+    asks_usage: bool = False
+    """Write ``stream_options.include_usage`` into streaming requests: exact token counts, at the price
+    of one more event that the client did not ask for."""
 
 
 def to_plain(settings: Settings) -> dict[str, Any]:

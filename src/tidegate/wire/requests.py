@@ -76,6 +76,11 @@ class RequestReader:
         """Nothing of a further request has come."""
         return self._request is None and not self._head_fed and not self._target
 
+    @property
+    def has_head(self) -> bool:
+        """The head of the request that is being read is complete."""
+        return self._request is not None
+
     def close(self) -> None:
         """Break the cycle with the parser, so that the connection is freed without the collector."""
         self._parser = None

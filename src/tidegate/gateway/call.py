@@ -1,0 +1,67 @@
+"""One call as it goes to an engine, whichever engine that turns out to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.gateway.pool import Pool
+from tidegate.gateway.routes import Route
+from tidegate.policy.decisions import Alteration
+from tidegate.wire import header_names as names
+from tidegate.wire.body import Body, Prompt
+from tidegate.wire.requests import Incoming
+
+
+class Call:
+    """Made by ``Intake``; kept until the answer is complete, since an attempt may be repeated."""
+
+    __slots__ = ("_forwarded", "asks_usage", "body", "incoming", "model", "prompt", "request_id", "route")
+
+    def __init__(self, incoming: Incoming, route: Route, request_id: bytes, body: Body | None) -> None:
+        self.incoming = incoming
+        self.route = route
+        self.request_id = request_id
+        self.body = body
+        """None when it is no JSON object, or there is none."""
+        self.model = ""
+        """The public name it asks for."""
+        self.prompt = Prompt()
+        self.asks_usage = False
+        """Write ``stream_options.include_usage`` where the client did not."""
+        self._forwarded = b"".join(
+            [b"%b: %b\r\n" % header for header in incoming.headers if header[0] not in names.NOT_FORWARDED]
+        )
+
+    def bytes_for(self, pool: Pool, alteration: Alteration | None) -> bytes:
+        """The whole request for this replica: model name, token bound and credentials are its own."""
+        incoming = self.incoming
+        body = self._body_for(pool, alteration)
+        headers = self._forwarded
+        if pool.endpoint.is_passthrough and names.AUTHORIZATION in incoming.fields:
+            headers += b"authorization: %b\r\n" % incoming.fields[names.AUTHORIZATION]
+        if body or incoming.method != b"GET":
+            headers += b"content-length: %d\r\n" % len(body)
+        return b"%b %b%b HTTP/1.1\r\n%bx-request-id: %b\r\n%b\r\n%b" % (
+            incoming.method,
+            pool.prefix,
+            incoming.target,
+            pool.own_headers,
+            self.request_id,
+            headers,
+            body,
+        )
+
+    def _body_for(self, pool: Pool, alteration: Alteration | None) -> bytes:
+        body = self.body
+        if body is None:
+            return self.incoming.body
+        changes: dict[str, Any] = {}
+        model = pool.endpoint.model
+        if model is not None and model != body.fields.model:
+            changes["model"] = model
+        if self.route.is_known:
+            if alteration is not None and alteration.max_tokens is not None and self.route.generates:
+                changes["max_tokens"] = alteration.max_tokens
+            if self.asks_usage:
+                changes["stream_options"] = {**(body.fields.stream_options or {}), "include_usage": True}
+        return body.edited(changes) if changes else self.incoming.body

@@ -1,0 +1,174 @@
+"""The only code that calls ``Path``: it brings the loop's time in and carries verdicts out.
+
+Exchanges call down (``offer``, ``settle`` …); ``Path`` answers are handed back by callback, always
+before control returns to the loop. A callback may call down again: that marks work, and the round
+that is running takes it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from tidegate.policy.change import Diff, Drain
+from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
+from tidegate.policy.outcomes import Outcome
+from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.permit import Permit, Progress
+from tidegate.policy.reading import Reading
+from tidegate.policy.record import Record
+from tidegate.policy.request import NEVER, Request
+
+CLOCK_SKEW_S = 0.1
+"""uvloop's clock stands still within one turn of the loop, so a reading may seem to be this far ahead."""
+
+
+class Applicant(Protocol):
+    """Who asked for a decision."""
+
+    def on_wait(self, wait: Wait) -> None:
+        """The request stands in the queue; ``on_decision`` follows unless it is cancelled."""
+
+    def on_decision(self, decision: Admit | Answer | Refuse) -> None:
+        """The decision; once for every offer."""
+
+
+class Driver:
+    """Drives one ``Path`` by the event loop, with one timer. Not thread-safe."""
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self._path = path
+        self._loop = loop
+        self.now = loop.time
+        """Seconds on the loop's clock, the only clock ``Path`` knows."""
+        self._waiting: dict[int, Applicant] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakes_at = NEVER
+        self._is_advancing = False
+        self._is_due = False
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def offer(self, request: Request, applicant: Applicant) -> None:
+        """Ask for a decision; it comes by callback, at once or later."""
+        decision = self._path.offer(request, self.now())
+        if isinstance(decision, Wait):
+            self._waiting[decision.ticket] = applicant
+            applicant.on_wait(decision)
+        else:
+            applicant.on_decision(decision)
+        self._advance()
+
+    def cancel(self, ticket: int) -> None:
+        """The waiting client left; ``close`` follows."""
+        del self._waiting[ticket]
+        self._path.cancel(ticket, self.now())
+
+    def amend(self, request_id: int, prompt_tokens: int) -> Reason | None:
+        """The exact prompt size is known; a reason when it can never fit."""
+        reason = self._path.amend(request_id, prompt_tokens, self.now())
+        self._advance()
+        return reason
+
+    def sent(self, permit: Permit) -> None:
+        """The request went out to the engine."""
+        self._path.progress(permit, Progress.SENT, self.now())
+
+    def first_token(self, permit: Permit, now: float) -> None:
+        """The first event of a stream came back."""
+        self._path.progress(permit, Progress.FIRST_TOKEN, now)
+        self._advance()
+
+    def settle(
+        self,
+        permit: Permit,
+        outcome: Outcome,
+        *,
+        output_tokens: int | None = None,
+        prompt_tokens: int | None = None,
+        worst_gap_s: float | None = None,
+        still_running: bool = False,
+    ) -> None:
+        """End one attempt. ``again`` or ``close`` follows in the same turn of the loop."""
+        self._path.settle(
+            permit,
+            outcome,
+            self.now(),
+            output_tokens=output_tokens,
+            prompt_tokens=prompt_tokens,
+            worst_gap_s=worst_gap_s,
+            still_running=still_running,
+        )
+
+    def again(self, request_id: int, cause: Outcome) -> Admit | Answer | Refuse:
+        """Ask for one more attempt on another replica, after ``settle``."""
+        decision = self._path.again(request_id, cause, self.now())
+        self._advance()
+        return decision
+
+    def remember(self, cache_key: bytes, body: bytes) -> None:
+        """A finished answer that may be served again."""
+        self._path.remember(cache_key, body, self.now())
+
+    def close(self, request_id: int) -> Record:
+        """End the request; what it frees is handed on before this returns."""
+        record = self._path.close(request_id, self.now())
+        self._advance()
+        return record
+
+    def observe(self, replica: str, reading: Reading) -> None:
+        """An engine reported."""
+        now = self.now()
+        if now < reading.at < now + CLOCK_SKEW_S:
+            now = reading.at
+        self._path.observe(replica, reading, now)
+        self._advance()
+
+    def apply(self, change: PathConfig | Drain) -> Diff:
+        """A reload, or an operator's order."""
+        diff = self._path.apply(change, self.now())
+        self._advance()
+        return diff
+
+    def view(self) -> dict[str, object]:
+        return self._path.view(self.now())
+
+    def stop(self) -> None:
+        """No timer after this."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _advance(self) -> None:
+        """Hand out what can be decided now, until nothing more can."""
+        if self._is_advancing:
+            self._is_due = True
+            return
+        self._is_advancing = True
+        try:
+            self._is_due = True
+            while self._is_due:
+                self._is_due = False
+                for verdict in self._path.advance(self.now()):
+                    self._waiting.pop(verdict.ticket).on_decision(verdict.decision)
+        finally:
+            self._is_advancing = False
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        wakes_at = self._path.next_wakeup()
+        # A timer that fires too early only asks again; moving it for every request would cost more.
+        if wakes_at is None or wakes_at >= self._wakes_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wakes_at = wakes_at
+        self._timer = self._loop.call_at(wakes_at, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._wakes_at = NEVER
+        self._advance()

@@ -1,0 +1,294 @@
+"""The data plane as a whole: what comes in on a client's connection is started here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+import msgspec
+
+from tidegate.errors import ConfigError
+from tidegate.gateway.access import Access
+from tidegate.gateway.client_connection import ClientConnection
+from tidegate.gateway.counting import Ratios
+from tidegate.gateway.driver import Driver
+from tidegate.gateway.exchange import JSON_LINE, Exchange
+from tidegate.gateway.intake import LONGEST_KEY, Intake, RejectedError
+from tidegate.gateway.journal import Journal
+from tidegate.gateway.pool import Dial, Pool
+from tidegate.gateway.reply import Reply
+from tidegate.gateway.routes import PASSED_METHODS, ROUTES, Route, passed_through
+from tidegate.gateway.settings import Settings
+from tidegate.gateway.shared import Shared
+from tidegate.lens.row import Edge
+from tidegate.policy.decisions import Reason
+from tidegate.wire import header_names as names
+from tidegate.wire.errors import MISTAKES, REFUSALS, Mistake, retry_headers
+from tidegate.wire.requests import Incoming
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What the gateway needs from outside; tests bring their own."""
+
+    loop: asyncio.AbstractEventLoop
+    driver: Driver
+    journal: Journal
+    dial: Dial
+    draws: Callable[[], int]
+    """64 random bits."""
+    poll_soon: Callable[[str], None]
+
+
+class Gateway:
+    """Starts exchanges, answers what needs no engine, and keeps what all of them share."""
+
+    def __init__(self, settings: Settings, around: Surroundings) -> None:
+        self._around = around
+        self.now = around.loop.time
+        self.connections: set[ClientConnection] = set()
+        self._numbers = count(1)
+        self._id_prefix = os.urandom(6).hex().encode()
+        models = _models(settings)
+        self._shared = Shared(
+            around.driver, around.journal, Ratios(settings.counting, models), settings.timers, around.poll_soon
+        )
+        self.access = Access(settings.api_keys, settings.trusted_proxies)
+        self._intake = Intake(self.access, self._shared.ratios, models, around.draws, settings.asks_usage)
+        self._take(settings)
+
+    # ---- settings ---------------------------------------------------------------------------
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Swap in ``settings``; running exchanges go on as they began. ``Path`` is told by the caller.
+
+        Raises ``ValueError`` before anything has changed.
+        """
+        self.access = Access(settings.api_keys, settings.trusted_proxies)
+        self._intake.access = self.access
+        self._intake.models = _models(settings)
+        self._intake.asks_usage = settings.asks_usage
+        self._shared.ratios.serve(settings.counting, self._intake.models)
+        self._shared.timers = settings.timers
+        self._shared.journal.metrics.serve(self._intake.models, settings.path.classes.classes)
+        self._take(settings)
+
+    def _take(self, settings: Settings) -> None:
+        self.limits = settings.limits
+        self.timers = settings.timers
+        self._are_paths_strict = settings.are_paths_strict
+        self._keeps_answers = settings.is_cache_enabled
+        self._models_body = _models_body(self._intake.models)
+        old = self._shared.pools
+        self._shared.pools = {}
+        for endpoint in settings.endpoints:
+            kept = old.pop(endpoint.name, None)
+            if kept is None or kept.endpoint != endpoint:
+                if kept is not None:
+                    kept.close()
+                kept = Pool(endpoint, settings.timers, self._around.loop, self._around.dial)
+            self._shared.pools[endpoint.name] = kept
+        for gone in old.values():
+            gone.close()
+
+    # ---- requests ---------------------------------------------------------------------------
+
+    def begin(self, connection: ClientConnection, incoming: Incoming) -> None:
+        """Start what ``incoming`` asks for; it may be over when this returns."""
+        path = _path(incoming.target)
+        try:
+            if not path.startswith(b"/v1/") or path.startswith(b"/v1/models"):
+                self._answer_locally(connection, incoming, path)
+            elif self._shared.is_draining:
+                self._refuse_draining(connection, incoming)
+            else:
+                self._begin_exchange(connection, incoming, self._route(incoming, path))
+        except RejectedError as rejected:
+            error = MISTAKES[rejected.mistake]
+            body = error.body(rejected.mistake.value, rejected.detail, rejected.param)
+            self._answer(connection, incoming, error.status, body, rejected.mistake.value)
+
+    def _route(self, incoming: Incoming, path: bytes) -> Route:
+        route = ROUTES.get(path)
+        if route is not None:
+            if incoming.method != b"POST":
+                raise RejectedError(Mistake.WRONG_METHOD, "use POST")
+            return route
+        if self._are_paths_strict:
+            raise RejectedError(Mistake.NO_ROUTE, "and paths are strict here")
+        if incoming.method not in PASSED_METHODS:
+            raise RejectedError(Mistake.WRONG_METHOD)
+        return passed_through(path)
+
+    def _begin_exchange(self, connection: ClientConnection, incoming: Incoming, route: Route) -> None:
+        request_id = incoming.fields.get(names.X_REQUEST_ID, b"")[:LONGEST_KEY]
+        number = next(self._numbers)
+        if not request_id:
+            request_id = b"%b-%x" % (self._id_prefix, number)
+        request, call = self._intake.read(incoming, route, request_id, connection.source, number, self.now())
+        if self._keeps_answers:
+            request.cache_key = self._intake.cache_key(request, call)
+        reply = self._reply(connection, incoming)
+        exchange = Exchange(self._shared, connection, call, request, reply)
+        connection.attach(exchange)
+        exchange.start()
+
+    def _reply(self, connection: ClientConnection, incoming: Incoming) -> Reply:
+        if connection.transport is None:
+            raise ConnectionError("the client left before its request was read")
+        return Reply(
+            connection.transport,
+            keeps_alive=incoming.keeps_alive and not self._shared.is_draining,
+            is_http10=incoming.is_http10,
+            omits_body=incoming.method == b"HEAD",
+        )
+
+    # ---- answers of our own -----------------------------------------------------------------
+
+    def _answer_locally(self, connection: ClientConnection, incoming: Incoming, path: bytes) -> None:
+        if path in (b"/health", b"/ready"):
+            is_fine = path == b"/health" or self.is_ready
+            body = b'{"status":"ok"}' if is_fine else b'{"status":"draining"}'
+            self._need_get(incoming)
+            self._answer(connection, incoming, 200 if is_fine else 503, body, "", is_recorded=False)
+            return
+        if not path.startswith(b"/v1/models"):
+            raise RejectedError(Mistake.NO_ROUTE, "the API is under /v1")
+        self._need_get(incoming)
+        if self.access.tenant(incoming.fields) is None:
+            raise RejectedError(Mistake.NO_KEY)
+        body, code = self._models_answer(path)
+        self._answer(connection, incoming, 404 if code else 200, body, code, is_recorded=bool(code))
+
+    def _models_answer(self, path: bytes) -> tuple[bytes, str]:
+        """Public names only: what they stand for is nobody's business (S3-16)."""
+        name = path.removeprefix(b"/v1/models").strip(b"/").decode("utf-8", "replace")
+        if not name:
+            return self._models_body, ""
+        if name in self._intake.models:
+            return msgspec.json.encode(_model_entry(name)), ""
+        reason = Reason.UNKNOWN_MODEL
+        return REFUSALS[reason].body(reason.value, param="model"), reason.value
+
+    @property
+    def is_ready(self) -> bool:
+        """New requests are taken."""
+        return not self._shared.is_draining
+
+    @property
+    def is_draining(self) -> bool:
+        return self._shared.is_draining
+
+    def _need_get(self, incoming: Incoming) -> None:
+        if incoming.method not in (b"GET", b"HEAD"):
+            raise RejectedError(Mistake.WRONG_METHOD, "use GET")
+
+    def _refuse_draining(self, connection: ClientConnection, incoming: Incoming) -> None:
+        reason = Reason.SHUTTING_DOWN
+        error = REFUSALS[reason]
+        self._answer(connection, incoming, error.status, error.body(reason.value), reason.value)
+
+    def reject(self, connection: ClientConnection, mistake: Mistake, detail: str, status: int) -> None:
+        """Answer bytes that are no request; the connection can carry nothing more."""
+        incoming = Incoming(b"", b"", [])
+        incoming.keeps_alive = False
+        body = MISTAKES[mistake].body(mistake.value, detail)
+        self._answer(connection, incoming, status, body, mistake.value)
+
+    def _answer(
+        self,
+        connection: ClientConnection,
+        incoming: Incoming,
+        status: int,
+        body: bytes,
+        code: str,
+        *,
+        is_recorded: bool = True,
+    ) -> None:
+        reply = self._reply(connection, incoming)
+        number = next(self._numbers)
+        request_id = incoming.fields.get(names.X_REQUEST_ID, b"")[:LONGEST_KEY] or b"%b-%x" % (self._id_prefix, number)
+        lines = JSON_LINE + b"x-request-id: %b\r\n" % request_id
+        if code:
+            lines += b"%b: %b\r\n" % (names.REASON, code.encode()) + _retry_lines(status)
+        reply.whole(status, lines, body)
+        if is_recorded:
+            edge = Edge(request_id.decode("latin-1"), _path(incoming.target)[:128].decode("latin-1"), status, code)
+            now = self.now()
+            self._around.journal.rejected(edge, number, now, now, len(incoming.body))
+        if incoming.method:
+            connection.exchange_over(keeps_alive=reply.keeps_alive)
+
+    # ---- the clock and the end --------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        """Every timeout of running exchanges."""
+        for exchange in tuple(self._shared.live):
+            exchange.tick(now)
+
+    def sweep(self, now: float) -> None:
+        """Idle connections on both sides; about once a second."""
+        for connection in tuple(self.connections):
+            connection.sweep(now)
+        for pool in self._shared.pools.values():
+            pool.sweep(now)
+
+    @property
+    def open_requests(self) -> int:
+        return len(self._shared.live)
+
+    async def emptied(self) -> None:
+        """Wait, after ``drain``, until nothing runs any more."""
+        if self._shared.live:
+            await self._shared.emptied.wait()
+
+    def drain(self) -> None:
+        """Take nothing more; refuse what stands in the queue; let the rest run."""
+        self._shared.is_draining = True
+        for exchange in tuple(self._shared.live):
+            exchange.refuse_waiting()
+        self.sweep(self.now())
+
+    def stop(self) -> None:
+        """Cut what still runs and close every connection."""
+        self._shared.is_draining = True
+        for exchange in tuple(self._shared.live):
+            exchange.stop()
+        for connection in tuple(self.connections):
+            if connection.transport is not None:
+                connection.transport.close()
+        for pool in self._shared.pools.values():
+            pool.close()
+
+
+def _path(target: bytes) -> bytes:
+    """Without the query, and without the scheme and authority of the absolute form."""
+    if not target.startswith(b"/"):
+        rest = target.partition(b"://")[2]
+        target = b"/" + rest.partition(b"/")[2] if rest else target
+    return target.partition(b"?")[0]
+
+
+def _retry_lines(status: int) -> bytes:
+    headers = retry_headers(1.0 if status == 503 else None)
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+def _models(settings: Settings) -> tuple[str, ...]:
+    names_of = {endpoint.name for endpoint in settings.endpoints}
+    replicas = settings.path.replicas
+    homeless = [replica.name for replica in replicas if replica.name not in names_of]
+    if homeless:
+        raise ConfigError([f"replica {name} has no endpoint" for name in homeless])
+    return tuple(dict.fromkeys(replica.upstream for replica in replicas))
+
+
+def _model_entry(name: str) -> dict[str, object]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "tidegate"}
+
+
+def _models_body(models: tuple[str, ...]) -> bytes:
+    return msgspec.json.encode({"object": "list", "data": [_model_entry(name) for name in models]})

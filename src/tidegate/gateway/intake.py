@@ -1,0 +1,158 @@
+"""From bytes to a request: what a client asks for, or the mistake it made."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from hashlib import blake2b
+
+from tidegate.errors import ProtocolError
+from tidegate.gateway.access import Access
+from tidegate.gateway.call import Call
+from tidegate.gateway.counting import Ratios
+from tidegate.gateway.hints import TIER_CLASSES, Hints, hints
+from tidegate.gateway.routes import Route
+from tidegate.policy.classes import OTHER
+from tidegate.policy.request import Request
+from tidegate.wire import header_names as names
+from tidegate.wire.body import Body, Fields
+from tidegate.wire.errors import Mistake
+from tidegate.wire.requests import Incoming
+
+PREFIX_BYTES = 512
+"""Of the prompt, hashed for affinity when the client names no session: about a system prompt."""
+LONGEST_KEY = 128
+"""Of an ``x-request-id`` or a user name that a client chose."""
+MOST_SEQUENCES = 128
+"""Of one prompt; OpenAI's own bound on ``n``."""
+
+_MULTIPART_MODEL = re.compile(rb'name="model"\r\n\r\n([^\r\n]{1,200})')
+
+
+class RejectedError(Exception):
+    """The call never becomes a request. ``detail`` says what is wrong; ``param`` names the field."""
+
+    def __init__(self, mistake: Mistake, detail: str = "", param: str | None = None) -> None:
+        super().__init__(detail)
+        self.mistake = mistake
+        self.detail = detail
+        self.param = param
+
+
+class Intake:
+    """Reads calls. ``draws`` gives 64 random bits."""
+
+    def __init__(
+        self, access: Access, ratios: Ratios, models: tuple[str, ...], draws: Callable[[], int], asks_usage: bool
+    ) -> None:
+        self.access = access
+        self.models = models
+        """Public names, in the order of the configuration."""
+        self.asks_usage = asks_usage
+        self._ratios = ratios
+        self._draws = draws
+
+    def read(
+        self, incoming: Incoming, route: Route, request_id: bytes, source: str, number: int, now: float
+    ) -> tuple[Request, Call]:
+        """Raises ``RejectedError``."""
+        fields = incoming.fields
+        tenant = self.access.tenant(fields)
+        if tenant is None:
+            raise RejectedError(Mistake.NO_KEY)
+        call = Call(incoming, route, request_id, _body(incoming, route))
+        call.model = self._model(call)
+        try:
+            hint = hints(fields)
+        except ValueError as error:
+            raise RejectedError(Mistake.BAD_HEADER, str(error)) from None
+        request = self._request(call, hint, number, now)
+        request.tenant = tenant
+        request.source = self.access.source(source, fields)
+        if names.X_REQUEST_ID in fields:
+            request.key = request_id.decode("latin-1")
+        return request, call
+
+    def cache_key(self, request: Request, call: Call) -> bytes | None:
+        """Equal for calls of one tenant that ask for the same; None where no answer may be reused."""
+        if call.body is None or request.streaming or not call.route.is_known:
+            return None
+        digest = blake2b(digest_size=16)
+        digest.update(f"{request.tenant}\0{call.route.path}\0".encode())
+        digest.update(call.body.canonical())
+        return digest.digest()
+
+    def _model(self, call: Call) -> str:
+        if call.body is not None and call.body.fields.model is not None:
+            return call.body.fields.model
+        if call.body is None:
+            named = _MULTIPART_MODEL.search(call.incoming.body)
+            if named is not None:
+                return named[1].decode("utf-8", "replace")
+        # With one model there is nothing to choose; a passed-through call without any goes to the first.
+        if len(self.models) == 1 or (self.models and not call.route.is_known):
+            return self.models[0]
+        raise RejectedError(Mistake.BAD_FIELD, "give the name of a model", "model")
+
+    def _request(self, call: Call, hint: Hints, number: int, now: float) -> Request:
+        incoming = call.incoming
+        request = Request(
+            number, call.model, now, self._draws(), body_bytes=len(incoming.body), streaming=False, session=hint.session
+        )
+        if hint.deadline_s is not None:
+            request.deadline_at = now + hint.deadline_s
+        if hint.first_byte_s is not None:
+            request.first_byte_by = now + hint.first_byte_s
+        request.class_hint = hint.service_class
+        if call.body is not None:
+            self._take_fields(request, call, call.body)
+        if not call.route.is_known:
+            request.class_hint = hint.service_class or OTHER
+        if not call.route.generates and request.max_tokens is None:
+            request.max_tokens = 0
+        return request
+
+    def _take_fields(self, request: Request, call: Call, body: Body) -> None:
+        fields = body.fields
+        prompt = call.prompt = body.prompt()
+        request.streaming = fields.stream is True
+        request.prompt_tokens = self._ratios.tokens(call.model, prompt)
+        request.prompt_exact = prompt.tokens is not None
+        bound = fields.output_tokens
+        # llama.cpp's clients write -1 for "no bound".
+        request.max_tokens = None if bound is None or bound < 0 else bound
+        if call.route.generates:
+            request.sequences = _sequences(fields, prompt.sequences)
+        if request.class_hint is None and fields.service_tier is not None:
+            request.class_hint = TIER_CLASSES.get(fields.service_tier)
+        if request.session is None:
+            request.session = fields.user[:LONGEST_KEY] if fields.user else None
+        whose = request.session.encode() if request.session else call.incoming.body[:PREFIX_BYTES]
+        request.session_hash = zlib.crc32(whose)
+        call.asks_usage = self.asks_usage and request.streaming and not _includes_usage(fields)
+
+
+def _body(incoming: Incoming, route: Route) -> Body | None:
+    is_json = b"json" in incoming.fields.get(names.CONTENT_TYPE, b"")
+    if not route.takes_json and not is_json:
+        return None
+    if names.CONTENT_ENCODING in incoming.fields:
+        raise RejectedError(Mistake.BAD_JSON, "send it without Content-Encoding")
+    try:
+        return Body(incoming.body)
+    except ProtocolError as error:
+        if route.is_known:
+            raise RejectedError(Mistake.BAD_JSON, str(error)) from None
+        return None
+
+
+def _sequences(fields: Fields, prompts: int) -> int:
+    wanted = max(fields.n or 1, fields.best_of or 1)
+    if wanted > MOST_SEQUENCES:
+        raise RejectedError(Mistake.BAD_FIELD, f"at most {MOST_SEQUENCES} answers at a time", "n")
+    return max(1, prompts) * max(1, wanted)
+
+
+def _includes_usage(fields: Fields) -> bool:
+    return bool(fields.stream_options and fields.stream_options.get("include_usage"))

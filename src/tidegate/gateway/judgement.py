@@ -1,0 +1,47 @@
+"""What an engine's complete answer means, and how much of a failed one a client is shown."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.policy.outcomes import Outcome
+from tidegate.wire.errors import FAILURES
+
+_BUSY_WORDS = (b"busy", b"overload", b"capacity", b"queue", b"too many", b"no slot")
+"""In the text of a 503: vLLM says "currently busy", llama.cpp "no slot available". A 503 without
+any of them is an engine that cannot serve (llama.cpp: "Loading model")."""
+
+SHOWN_CHARACTERS = 300
+"""Of an error that an engine sent as text or HTML."""
+
+
+def outcome_of(status: int, body: bytes, *, is_own_key: bool) -> Outcome:
+    """``is_own_key``: the engine was sent our API key, not the client's."""
+    if status < 400:
+        return Outcome.OK
+    if status in (429, 529) or (status == 503 and _is_busy(body)):
+        return Outcome.PUSHBACK
+    if status >= 500 or (status in (401, 403) and is_own_key):
+        return Outcome.ENGINE_ERROR
+    return Outcome.CLIENT_FAULT
+
+
+def _is_busy(body: bytes) -> bool:
+    text = body[:4096].lower()
+    return any(word in text for word in _BUSY_WORDS)
+
+
+def shown_error(status: int, body: bytes, outcome: Outcome) -> bytes:
+    """The body in OpenAI's shape: the engine's own where it has that shape, else made from its text."""
+    try:
+        parsed = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        parsed = None
+    if isinstance(parsed, dict) and isinstance(parsed.get("error"), dict):
+        return body
+    text = parsed.get("message") if isinstance(parsed, dict) else body.decode("utf-8", "replace")
+    detail = f"the engine answered {status}: {str(text or '')[:SHOWN_CHARACTERS]}"
+    if outcome is Outcome.CLIENT_FAULT:
+        error = {"message": detail, "type": "invalid_request_error", "param": None, "code": outcome.value}
+        return msgspec.json.encode({"error": error})
+    return FAILURES[outcome].body(outcome.value, detail)
