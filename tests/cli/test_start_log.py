@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.cli.start_log import free_slots, plan_lines, ready_lines
+from tidegate.cli.start_log import address_line, free_slots, plan_lines, ready_lines
 from tidegate.config import Settings, load
 from tidegate.gateway.composition import Told, plans_told
 from tidegate.gateway.messages import Ready
@@ -57,10 +57,12 @@ def test_slots_are_summed_only_when_every_pool_is_known(
 
 
 def test_the_last_lines_say_what_is_free_and_what_to_call(settings: Settings) -> None:
-    lines = ready_lines(settings, Ready("0.0.0.0", 8000, 1), 8001, view((4, 4)))
-    assert lines[0] == "Server ready. Free slots: 4/4"
-    assert lines[1] == "OpenAI API at http://127.0.0.1:8000/v1, metrics and admin at http://127.0.0.1:8001"
-    assert "curl http://127.0.0.1:8000/v1/chat/completions" in lines[2]
-    assert '"model": "chat"' in lines[2]
-    assert "authorization" not in lines[2]
-    assert "http://[::1]:9/v1" in ready_lines(settings, Ready("::1", 9, 1), 8001, None)[1]
+    ready = Ready("0.0.0.0", 8000, 1)
+    address = address_line(settings, ready, 8001)
+    assert address == "OpenAI API at http://127.0.0.1:8000/v1, metrics and admin at http://127.0.0.1:8001"
+    free, call = ready_lines(settings, ready, view((4, 4)))
+    assert free == "Server ready. Free slots: 4/4"
+    assert "curl http://127.0.0.1:8000/v1/chat/completions" in call
+    assert '"model": "chat"' in call
+    assert "authorization" not in call
+    assert "http://[::1]:9/v1" in address_line(settings, Ready("::1", 9, 1), 8001)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tidegate.cli.replicas import Replicas
-from tidegate.cli.start_log import plan_lines, ready_lines
+from tidegate.cli.start_log import address_line, plan_lines, ready_lines
 from tidegate.config import Settings as Config
 from tidegate.config.origin import dotted
 from tidegate.config.reload import Change, diff, shown
@@ -92,6 +92,7 @@ class Serving:
         self._say("info", "Starting inference server...")
         self._parent.settings = compose(config, self.replicas.told, os.environ)
         self._ready = await self._parent.start()
+        self._say("info", address_line(config, self._ready, self._admin.port))
         self.facts.config_loaded_at = time.time()
         self.polling.follow(self.replicas.sources)
 
@@ -199,7 +200,7 @@ class Serving:
         """Slots and addresses, once the first replica is ready."""
         if self._ready is not None:
             view = await self.view()
-            for line in ready_lines(self._config, self._ready, self._admin.port, view):
+            for line in ready_lines(self._config, self._ready, view):
                 self._say("info", line)
 
     # gateway.admin.Control

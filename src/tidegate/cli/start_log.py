@@ -26,17 +26,25 @@ def free_slots(view: dict[str, Any] | None) -> tuple[int | None, int | None]:
     return sum(each["free"] for each in slots), sum(each["total"] for each in slots)
 
 
-def ready_lines(settings: Settings, ready: Ready, admin_port: int, view: dict[str, Any] | None) -> list[str]:
-    """The last lines: what is free, where it listens, and a call to try."""
-    base = f"http://{_reachable(ready.host)}:{ready.port}"
+def address_line(settings: Settings, ready: Ready, admin_port: int) -> str:
+    """Where it listens, known before any engine is ready."""
+    admin = f"http://{_reachable(settings.server.admin_host)}:{admin_port}"
+    return f"OpenAI API at {_base(ready)}/v1, metrics and admin at {admin}"
+
+
+def ready_lines(settings: Settings, ready: Ready, view: dict[str, Any] | None) -> list[str]:
+    """The last lines: what is free, and a call to try."""
     model = next(iter(settings.upstreams))
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 32})
     key = ' -H "authorization: Bearer $KEY"' if settings.server.api_keys else ""
     return [
         ready_line(*free_slots(view)),
-        f"OpenAI API at {base}/v1, metrics and admin at http://{_reachable(settings.server.admin_host)}:{admin_port}",
-        f"Try: curl {base}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
+        f"Try: curl {_base(ready)}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
     ]
+
+
+def _base(ready: Ready) -> str:
+    return f"http://{_reachable(ready.host)}:{ready.port}"
 
 
 def _reachable(host: str) -> str:
