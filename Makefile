@@ -35,7 +35,7 @@ format: $(VENV)/dev.stamp ## rewrite the code in the project's format
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
 bench: $(VENV)/dev.stamp ## the measurements in bench/, one after the other
-	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	@set -e; for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 prove: test ## everything, however long: live engines, long simulations, measurements
 	@$(BIN)/python -m pytest -m "live or slow"

@@ -66,8 +66,12 @@ def local_traces(text: str) -> list[str]:
 
 
 def tracked_files() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], check=True, capture_output=True, text=True, cwd=ROOT).stdout
-    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+    """What git tracks; of an unpacked archive, everything that a checkout would hold."""
+    listing = subprocess.run(["git", "ls-files", "-z"], check=False, capture_output=True, text=True, cwd=ROOT)
+    if listing.returncode == 0:
+        return [path for name in listing.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+    folders = ("src", "tests", "docs", "bench", "requirements", ".ci")
+    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
 
 
 def code_of(folder: Path) -> str:
