@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.cli.commands import run
+from tidegate.cli import main
 from tidegate.cli.main import COMMANDS, commands
 
 
@@ -63,3 +64,13 @@ def test_a_command_that_does_not_run_is_not_loaded() -> None:
     (other,) = [each for each in commands(["check"]).registered_commands if each.name == "serve"]
     assert other.callback is not None
     assert other.callback() is None
+
+
+def test_an_early_interrupt_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "commands", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main.app(["serve"])
+    assert ended.value.code == 130

@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, str] = {
 
 
 def app(arguments: Sequence[str] | None = None) -> None:
-    """Run one command line. Ends by SystemExit: 0 done, 1 a problem that was told, 2 wrong usage."""
+    """Run one command line. Ends by SystemExit: 0 done, 1 a problem that was told, 2 wrong usage, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         commands(given)(given, prog_name="tidegate")
@@ -37,6 +37,8 @@ def app(arguments: Sequence[str] | None = None) -> None:
     except TidegateError as error:
         typer.echo(f"tidegate: {error}", err=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def commands(arguments: Sequence[str]) -> typer.Typer:
