@@ -7,15 +7,17 @@ from typing import Any
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.routes import Route
 from tidegate.policy.decisions import Alteration
-from tidegate.wire import header_names as names
 from tidegate.wire.body import Body, Prompt
+from tidegate.wire.header_names import AUTHORIZATION, NOT_FORWARDED
 from tidegate.wire.requests import Incoming
+
+NO_PROMPT = Prompt()
 
 
 class Call:
     """Made by ``Intake``; kept until the answer is complete, since an attempt may be repeated."""
 
-    __slots__ = ("_forwarded", "asks_usage", "body", "incoming", "model", "prompt", "request_id", "route")
+    __slots__ = ("_forwarded", "asks_usage", "body", "incoming", "prompt", "request_id", "route")
 
     def __init__(self, incoming: Incoming, route: Route, request_id: bytes, body: Body | None) -> None:
         self.incoming = incoming
@@ -23,13 +25,11 @@ class Call:
         self.request_id = request_id
         self.body = body
         """None when it is no JSON object, or there is none."""
-        self.model = ""
-        """The public name it asks for."""
-        self.prompt = Prompt()
+        self.prompt = NO_PROMPT
         self.asks_usage = False
         """Write ``stream_options.include_usage`` where the client did not."""
         self._forwarded = b"".join(
-            [b"%b: %b\r\n" % header for header in incoming.headers if header[0] not in names.NOT_FORWARDED]
+            [b"%b: %b\r\n" % header for header in incoming.headers if header[0] not in NOT_FORWARDED]
         )
 
     def bytes_for(self, pool: Pool, alteration: Alteration | None) -> bytes:
@@ -37,8 +37,8 @@ class Call:
         incoming = self.incoming
         body = self._body_for(pool, alteration)
         headers = self._forwarded
-        if pool.endpoint.is_passthrough and names.AUTHORIZATION in incoming.fields:
-            headers += b"authorization: %b\r\n" % incoming.fields[names.AUTHORIZATION]
+        if pool.endpoint.is_passthrough and AUTHORIZATION in incoming.fields:
+            headers += b"authorization: %b\r\n" % incoming.fields[AUTHORIZATION]
         if body or incoming.method != b"GET":
             headers += b"content-length: %d\r\n" % len(body)
         return b"%b %b%b HTTP/1.1\r\n%bx-request-id: %b\r\n%b\r\n%b" % (

@@ -78,7 +78,8 @@ class ClientConnection(asyncio.Protocol):
             return
         if self._reader.ready:
             self._start_ready()
-        self._note_progress()
+        if self._reader.is_partial or self._begun_at:
+            self._note_progress()
 
     def _take_preamble(self, data: bytes) -> bytes:
         """Bytes that are none of a PROXY preamble."""
@@ -98,12 +99,12 @@ class ClientConnection(asyncio.Protocol):
     def _note_progress(self) -> None:
         """A request that has begun and is not complete is held to a time; a full line of them stops reading."""
         reader, transport = self._reader, self.transport
-        if transport is None:
-            return
-        if reader.is_between_requests:
+        if not reader.is_partial:
             self._begun_at = 0.0
         elif not self._begun_at:
             self._begun_at = self._last_read_at
+        if transport is None:
+            return
         if reader.awaits_continue and self.exchange is None:
             reader.awaits_continue = False
             transport.write(CONTINUE)
@@ -115,9 +116,10 @@ class ClientConnection(asyncio.Protocol):
         if self._is_starting:
             return
         self._is_starting = True
+        ready = self._reader.ready
         try:
-            while self.exchange is None and self._reader.ready and self.transport is not None:
-                self._gateway.begin(self, self._reader.ready.popleft())
+            while ready and self.exchange is None and self.transport is not None:
+                self._gateway.begin(self, ready.popleft())
         finally:
             self._is_starting = False
 
@@ -130,12 +132,13 @@ class ClientConnection(asyncio.Protocol):
         if not keeps_alive:
             transport.close()
             return
+        self._last_read_at = self._gateway.now()
         if self._reader.ready:
             self._start_ready()
-        if not self._reader.ready:
-            transport.resume_reading()
-        self._last_read_at = self._gateway.now()
-        self._note_progress()
+            if not self._reader.ready:
+                transport.resume_reading()
+        if self._reader.is_partial:
+            self._note_progress()
 
     # ---- refusing ---------------------------------------------------------------------------
 

@@ -58,9 +58,9 @@ class Driver:
         if isinstance(decision, Wait):
             self._waiting[decision.ticket] = applicant
             applicant.on_wait(decision)
+            self._advance()
         else:
             applicant.on_decision(decision)
-        self._advance()
 
     def cancel(self, ticket: int) -> None:
         """The waiting client left; ``close`` follows."""
@@ -80,17 +80,18 @@ class Driver:
     def first_token(self, permit: Permit, now: float) -> None:
         """The first event of a stream came back."""
         self._path.progress(permit, Progress.FIRST_TOKEN, now)
-        self._advance()
+        if self._waiting:
+            self._advance()
 
     def settle(
         self,
         permit: Permit,
         outcome: Outcome,
+        output_tokens: int | None,
+        prompt_tokens: int | None,
+        worst_gap_s: float | None,
         *,
-        output_tokens: int | None = None,
-        prompt_tokens: int | None = None,
-        worst_gap_s: float | None = None,
-        still_running: bool = False,
+        still_running: bool,
     ) -> None:
         """End one attempt. ``again`` or ``close`` follows in the same turn of the loop."""
         self._path.settle(
@@ -102,12 +103,13 @@ class Driver:
             worst_gap_s=worst_gap_s,
             still_running=still_running,
         )
+        if still_running:
+            # The abort's grace has begun to run.
+            self._set_timer()
 
     def again(self, request_id: int, cause: Outcome) -> Admit | Answer | Refuse:
         """Ask for one more attempt on another replica, after ``settle``."""
-        decision = self._path.again(request_id, cause, self.now())
-        self._advance()
-        return decision
+        return self._path.again(request_id, cause, self.now())
 
     def remember(self, cache_key: bytes, body: bytes) -> None:
         """A finished answer that may be served again."""
@@ -116,7 +118,9 @@ class Driver:
     def close(self, request_id: int) -> Record:
         """End the request; what it frees is handed on before this returns."""
         record = self._path.close(request_id, self.now())
-        self._advance()
+        # Without a ticket there is no verdict to give, which is the common case.
+        if self._waiting:
+            self._advance()
         return record
 
     def observe(self, replica: str, reading: Reading) -> None:

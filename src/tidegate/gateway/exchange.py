@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from tidegate.gateway import error_answer
 from tidegate.gateway.call import Call
 from tidegate.gateway.engine_connection import EngineConnection
-from tidegate.gateway.judgement import outcome_of, shown_error
+from tidegate.gateway.error_answer import ErrorAnswer
+from tidegate.gateway.judgement import outcome_of
+from tidegate.gateway.pool import Pool
 from tidegate.gateway.relay import Relay
 from tidegate.gateway.reply import Reply, header_lines
 from tidegate.gateway.shared import Shared
@@ -22,7 +25,6 @@ from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.permit import Permit
 from tidegate.policy.request import Request
 from tidegate.wire import header_names as names
-from tidegate.wire.errors import FAILURES, REFUSALS, retry_headers
 from tidegate.wire.responses import ResponseReader
 from tidegate.wire.sse import HEARTBEAT, error_event
 
@@ -44,11 +46,11 @@ class Exchange:
 
     __slots__ = (
         "_admit",
-        "_attempt",
         "_beat_at",
         "_call",
         "_client",
         "_code",
+        "_dial",
         "_engine",
         "_has_resent",
         "_has_token",
@@ -56,6 +58,7 @@ class Exchange:
         "_is_paused",
         "_may_repeat",
         "_permit",
+        "_pool",
         "_relay",
         "_reply",
         "_request",
@@ -74,12 +77,13 @@ class Exchange:
         self._admit: Admit | None = None
         self._permit: Permit | None = None
         """The attempt that is not settled yet."""
-        self._attempt = 0
-        """Counts dials, so that a connection which comes too late is known."""
+        self._pool: Pool | None = None
+        self._dial = 0
+        """Numbers dials, so that a connection which comes too late is known."""
         self._engine: EngineConnection | None = None
         self._relay: Relay | None = None
-        self._has_token = False
         self._has_waited = False
+        self._has_token = False
         self._has_resent = False
         self._may_repeat = True
         self._is_paused = False
@@ -103,30 +107,24 @@ class Exchange:
         if isinstance(decision, Admit):
             self._dispatch(decision)
         elif isinstance(decision, Refuse):
-            self._refuse(decision)
+            self._tell(error_answer.refused(decision))
+            self._close()
         else:
             self._serve(decision)
 
     def _dispatch(self, admit: Admit) -> None:
         self._admit = admit
         self._permit = admit.permit
-        pool = self._shared.pools.get(admit.permit.replica)
+        pool = self._pool = self._shared.pools.get(admit.permit.replica)
         if pool is None:
             self._fail(Outcome.CONNECT_FAILED, f"replica {admit.permit.replica} has no address")
             return
         engine = pool.take()
-        if engine is None:
-            self._attempt += 1
-            pool.connect_for(self, self._attempt)
+        if engine is not None:
+            self._send(engine, pool, admit)
         else:
-            self._send(engine)
-
-    def _refuse(self, refusal: Refuse) -> None:
-        error = REFUSALS[refusal.reason]
-        body = error.body(refusal.reason.value, refusal.detail)
-        reason_line = (names.REASON, refusal.reason.value.encode())
-        self._tell(error.status, refusal.reason.value, body, [reason_line, *retry_headers(refusal.retry_after_s)])
-        self._close()
+            self._dial += 1
+            pool.connect_for(self, self._dial)
 
     def _serve(self, answer: Answer) -> None:
         headers = [(names.AGE, b"%d" % answer.age_s)]
@@ -139,27 +137,24 @@ class Exchange:
 
     # ---- the attempt ------------------------------------------------------------------------
 
-    def engine_ready(self, engine: EngineConnection, attempt: int) -> bool:
-        if self._permit is None or attempt != self._attempt:
+    def engine_ready(self, engine: EngineConnection, dial: int) -> bool:
+        pool, admit = self._pool, self._admit
+        if self._permit is None or dial != self._dial or pool is None or admit is None:
             return False
-        self._send(engine)
+        self._send(engine, pool, admit)
         return True
 
-    def engine_unreachable(self, problem: str, attempt: int) -> None:
-        if self._permit is not None and attempt == self._attempt:
+    def engine_unreachable(self, problem: str, dial: int) -> None:
+        if self._permit is not None and dial == self._dial:
             self._fail(Outcome.CONNECT_FAILED, problem)
 
-    def _send(self, engine: EngineConnection) -> None:
-        permit, admit = self._permit, self._admit
-        if permit is None or admit is None:
-            return
+    def _send(self, engine: EngineConnection, pool: Pool, admit: Admit) -> None:
         self._engine = engine
-        pool = self._shared.pools[permit.replica]
         engine.send(self, self._call.bytes_for(pool, admit.alteration))
         if self._is_paused:
             engine.pause_reading()
         if not self._has_resent:
-            self._shared.driver.sent(permit)
+            self._shared.driver.sent(admit.permit)
 
     def answer_read(self, reader: ResponseReader) -> None:
         now = self._shared.driver.now()
@@ -171,7 +166,7 @@ class Exchange:
             if self._permit is not None:
                 self._shared.driver.first_token(self._permit, now)
         if relay.scan is not None and relay.scan.error_ends_at is not None:
-            self._end_with_engines_error(relay)
+            self._end_with_engines_error(relay.scan.events)
 
     def answer_complete(self, reader: ResponseReader) -> None:
         # The connection is free already: nothing that follows may pause or abort it.
@@ -180,60 +175,51 @@ class Exchange:
         relay = self._relay
         if self.is_over or relay is None:
             return
-        if relay.is_held:
+        if relay.held is not None:
             self._finish_held(relay)
             return
         relay.end()
-        self._settle(Outcome.OK)
+        self._settle(Outcome.OK if relay.status < 400 else outcome_of(relay.status, b"", is_own_key=True))
         self._close()
 
     def answer_lost(self, problem: str) -> None:
         engine, self._engine = self._engine, None
         relay = self._relay
-        permit = self._permit
-        if permit is None:
-            return
         if relay is None:
             is_stale = engine is not None and engine.is_reused and not engine.reader.has_begun
-            if is_stale and not self._has_resent:
-                self._resend(permit)
-            else:
-                self._fail(Outcome.ENGINE_ERROR, problem)
+            if is_stale and not self._has_resent and self._pool is not None:
+                # The engine had closed this idle connection before it saw the request: not its failure.
+                self._has_resent = True
+                self._dial += 1
+                self._pool.connect_for(self, self._dial)
+                return
         elif relay.scan is not None and relay.scan.is_done:
             relay.end()
             self._settle(Outcome.OK)
             self._close()
-        else:
-            self._fail(Outcome.CUT if relay.has_forwarded or self._has_token else Outcome.ENGINE_ERROR, problem)
-
-    def _resend(self, permit: Permit) -> None:
-        """The engine had closed this idle connection before it saw the request: not its failure."""
-        self._has_resent = True
-        self._attempt += 1
-        self._shared.pools[permit.replica].connect_for(self, self._attempt)
+            return
+        self._fail(Outcome.CUT if relay is not None and relay.has_forwarded else Outcome.ENGINE_ERROR, problem)
 
     def _finish_held(self, relay: Relay) -> None:
-        body = relay.held_body()
-        permit = self._permit
-        is_own_key = permit is not None and not self._shared.pools[permit.replica].endpoint.is_passthrough
-        outcome = outcome_of(relay.status, body, is_own_key=is_own_key)
-        if outcome is not Outcome.OK:
-            self._fail(outcome, "", body)
+        body = relay.whole_body()
+        if relay.status >= 400:
+            is_own_key = self._pool is not None and not self._pool.endpoint.is_passthrough
+            self._fail(outcome_of(relay.status, body, is_own_key=is_own_key), "", body)
             return
         if self._reply.has_head:
             self._fail(Outcome.INVALID_OUTPUT, "a stream was asked for and the engine sent none")
             return
-        relay.send_held(body)
+        relay.send_whole(body)
         self._settle(Outcome.OK)
         key = self._request.cache_key
         if key is not None and len(body) <= MOST_KEPT_BYTES:
             self._shared.driver.remember(key, body)
         self._close()
 
-    def _end_with_engines_error(self, relay: Relay) -> None:
-        """The engine reported its own failure as an event, which the client has; a [DONE] after it would hide it."""
+    def _end_with_engines_error(self, events: int) -> None:
+        """The client has the engine's own error event; a [DONE] after it would hide the failure."""
         self._abort_engine()
-        outcome = Outcome.CUT if relay.scan is not None and relay.scan.events > 1 else Outcome.ENGINE_ERROR
+        outcome = Outcome.CUT if events > 1 else Outcome.ENGINE_ERROR
         self._code = outcome.value
         self._reply.end()
         self._settle(outcome)
@@ -244,45 +230,32 @@ class Exchange:
     def _fail(self, outcome: Outcome, detail: str, body: bytes | None = None, *, still_running: bool = False) -> None:
         """The attempt is over: try elsewhere, or tell the client. ``body``: of the engine's own error."""
         relay = self._relay
-        status = 0 if relay is None else relay.status
         self._settle(outcome, still_running=still_running)
         retry_after_s: float | None = None
         if self._may_repeat and EFFECTS[outcome].retry and not (relay is not None and relay.has_forwarded):
-            self._may_repeat = False
-            self._relay = None
-            self._has_resent = False
+            self._may_repeat = self._has_resent = False
             again = self._shared.driver.again(self._request.id, outcome)
             if not isinstance(again, Refuse):
+                self._relay = None
                 self.on_decision(again)
                 return
             retry_after_s = again.retry_after_s
-        headers = retry_headers(retry_after_s) if outcome in RETRYABLE else []
-        if body is None:
-            error = FAILURES[outcome]
-            self._tell(error.status, outcome.value, error.body(outcome.value, detail), headers)
+        if relay is None or body is None:
+            self._tell(error_answer.failed(outcome, detail, retry_after_s))
         else:
-            self._tell_engines_error(status, body, outcome, relay, headers)
+            self._tell(error_answer.engines_own(outcome, relay.status, relay.headers, body, retry_after_s))
         self._close()
 
-    def _tell_engines_error(
-        self, status: int, body: bytes, outcome: Outcome, relay: Relay | None, headers: list[tuple[bytes, bytes]]
-    ) -> None:
-        if outcome is Outcome.ENGINE_ERROR and status < 500:
-            status = FAILURES[outcome].status
-            body = FAILURES[outcome].body(outcome.value, "the engine refused the gateway's own API key")
-        own = [header for header in (relay.headers if relay else []) if header[0] in RETRY_NAMES]
-        self._tell(status, outcome.value, shown_error(status, body, outcome), own or headers)
-
-    def _tell(self, status: int, code: str, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    def _tell(self, error: ErrorAnswer) -> None:
         """Send an error in whatever form the client can still take it."""
         reply, relay = self._reply, self._relay
-        self._code = code
+        self._code = error.code
         if not reply.has_head:
-            reply.whole(status, JSON_LINE + header_lines(headers) + self._own_lines(), body)
-        elif relay is None or relay.scan is not None:
+            reply.whole(error.status, JSON_LINE + header_lines(error.headers) + self._own_lines(), error.body)
+        elif relay is None or relay.scan is not None or relay.held is not None:
             # An event that was cut in the middle must be ended, or ours would become part of it.
             is_open = relay is not None and relay.scan is not None and not relay.scan.is_between_events
-            reply.end((b"\n\n" if is_open else b"") + error_event(body))
+            reply.end((b"\n\n" if is_open else b"") + error_event(error.body))
         else:
             reply.break_off()
 
@@ -295,7 +268,7 @@ class Exchange:
         self._client = None
         if self._ticket is not None:
             self._shared.driver.cancel(self._ticket)
-        elif self._permit is not None:
+        else:
             self._settle(Outcome.CLIENT_LEFT, still_running=self._abort_engine())
         self._close()
 
@@ -353,9 +326,7 @@ class Exchange:
             return
         self._shared.driver.cancel(self._ticket)
         self._ticket = None
-        error = REFUSALS[Reason.SHUTTING_DOWN]
-        code = Reason.SHUTTING_DOWN.value
-        self._tell(error.status, code, error.body(code), [(names.REASON, code.encode()), *retry_headers(1.0)])
+        self._tell(error_answer.shutting_down())
         self._close(Reason.SHUTTING_DOWN)
 
     def stop(self) -> None:
@@ -369,7 +340,7 @@ class Exchange:
 
     def _abort_engine(self) -> bool:
         """True when an engine had been given the request, and may go on with it for a while."""
-        self._attempt += 1
+        self._dial += 1
         engine, self._engine = self._engine, None
         if engine is None:
             return False
@@ -377,44 +348,30 @@ class Exchange:
         return True
 
     def _settle(self, outcome: Outcome, *, still_running: bool = False) -> None:
-        permit, relay = self._permit, self._relay
+        permit, relay, shared = self._permit, self._relay, self._shared
         if permit is None:
             return
         self._permit = None
-        output_tokens = prompt_tokens = worst_gap_s = None
+        prompt_tokens = output_tokens = worst_gap_s = None
         if relay is not None:
-            output_tokens, prompt_tokens = self._counted(relay)
-            worst_gap_s = relay.worst_gap_s if self._has_token else None
-        self._shared.driver.settle(
-            permit,
-            outcome,
-            output_tokens=output_tokens,
-            prompt_tokens=prompt_tokens,
-            worst_gap_s=worst_gap_s,
-            still_running=still_running,
-        )
+            prompt_tokens, output_tokens = relay.counted
+            if prompt_tokens is not None:
+                prompt = self._call.prompt
+                shared.ratios.learn(self._request.upstream, prompt, prompt_tokens)
+                if prompt.sequences > 1:
+                    prompt_tokens = -(-prompt_tokens // prompt.sequences)
+            if self._has_token:
+                worst_gap_s = relay.worst_gap_s
+        shared.driver.settle(permit, outcome, output_tokens, prompt_tokens, worst_gap_s, still_running=still_running)
         if still_running:
-            self._shared.poll_soon(permit.replica)
-
-    def _counted(self, relay: Relay) -> tuple[int | None, int | None]:
-        """Output and prompt tokens: the engine's word, or for the output the number of events."""
-        usage, prompt = relay.usage, self._call.prompt
-        output_tokens = usage.completion_tokens
-        if output_tokens is None and relay.scan is not None:
-            output_tokens = relay.scan.events
-        if usage.prompt_tokens is None:
-            return output_tokens, None
-        self._shared.ratios.learn(self._call.model, prompt, usage.prompt_tokens)
-        return output_tokens, -(-usage.prompt_tokens // max(1, prompt.sequences))
+            shared.poll_soon(permit.replica)
 
     def _own_lines(self) -> bytes:
         """The header lines that are ours on every answer."""
         lines = b"x-request-id: %b\r\n" % self._call.request_id
-        admit = self._admit
-        if admit is not None:
-            pool = self._shared.pools.get(admit.permit.replica)
-            if pool is not None:
-                lines += pool.replica_header
+        admit, pool = self._admit, self._pool
+        if admit is not None and pool is not None:
+            lines += pool.replica_header
             if self._has_waited:
                 queued_s = admit.permit.admitted_at - self._request.arrived_at
                 lines += b"x-tidegate-queue-ms: %d\r\n" % (queued_s * 1000)
@@ -424,29 +381,17 @@ class Exchange:
 
     def _close(self, refused: Reason | None = None) -> None:
         self.is_over = True
-        shared, reply, relay, client = self._shared, self._reply, self._relay, self._client
+        shared, call, reply, relay, client = self._shared, self._call, self._reply, self._relay, self._client
         shared.leave(self)
         # The parts of an exchange refer to each other; without this they would need the collector.
         self._client = self._engine = self._relay = None
-        status = reply.status
-        edge = Edge(
-            self._call.request_id.decode("latin-1"),
-            self._call.route.path,
-            status,
-            self._code,
-            bool(self._code) and status == 200,
-            relay.worst_gap_s if relay is not None and self._has_token else 0.0,
-        )
+        status, code = reply.status, self._code
+        gap_s = relay.worst_gap_s if relay is not None and self._has_token else 0.0
+        in_stream = code != "" and status == 200
+        edge = Edge(call.request_id.decode("latin-1"), call.route.path, status, code, in_stream, gap_s)
         record = shared.driver.close(self._request.id)
         if refused is not None:
             record.refused, record.outcome = refused, None
         shared.journal.closed(record, edge)
         if client is not None:
             client.exchange_over(keeps_alive=reply.keeps_alive)
-
-
-RETRYABLE = frozenset(
-    {Outcome.PUSHBACK, Outcome.CONNECT_FAILED, Outcome.ENGINE_ERROR, Outcome.SHUTDOWN, Outcome.INVALID_OUTPUT}
-)
-"""Failures that tell the client whether to come back; the others leave it to the status code."""
-RETRY_NAMES = frozenset({names.RETRY_AFTER, names.RETRY_AFTER_MS, names.SHOULD_RETRY})

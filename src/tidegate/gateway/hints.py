@@ -31,8 +31,6 @@ class Hints:
 def hints(fields: dict[bytes, bytes]) -> Hints:
     """Read them. Raises ``ValueError`` naming the header that can't be understood."""
     found = Hints()
-    if names.OURS_IN.isdisjoint(fields):
-        return found
     if names.GRPC_TIMEOUT in fields:
         found.deadline_s = _grpc_timeout_s(fields[names.GRPC_TIMEOUT])
     if names.DEADLINE_MS in fields:

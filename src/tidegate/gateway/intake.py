@@ -11,13 +11,13 @@ from tidegate.errors import ProtocolError
 from tidegate.gateway.access import Access
 from tidegate.gateway.call import Call
 from tidegate.gateway.counting import Ratios
-from tidegate.gateway.hints import TIER_CLASSES, Hints, hints
+from tidegate.gateway.hints import TIER_CLASSES, hints
 from tidegate.gateway.routes import Route
 from tidegate.policy.classes import OTHER
 from tidegate.policy.request import Request
-from tidegate.wire import header_names as names
 from tidegate.wire.body import Body, Fields
 from tidegate.wire.errors import Mistake
+from tidegate.wire.header_names import CONTENT_ENCODING, CONTENT_TYPE, OURS_IN, X_REQUEST_ID
 from tidegate.wire.requests import Incoming
 
 PREFIX_BYTES = 512
@@ -54,34 +54,44 @@ class Intake:
         self._draws = draws
 
     def read(
-        self, incoming: Incoming, route: Route, request_id: bytes, source: str, number: int, now: float
+        self, incoming: Incoming, route: Route, request_id: bytes, peer: str, number: int, now: float
     ) -> tuple[Request, Call]:
         """Raises ``RejectedError``."""
-        fields = incoming.fields
-        tenant = self.access.tenant(fields)
+        fields, access = incoming.fields, self.access
+        tenant = access.tenant(fields)
         if tenant is None:
             raise RejectedError(Mistake.NO_KEY)
         call = Call(incoming, route, request_id, _body(incoming, route))
-        call.model = self._model(call)
-        try:
-            hint = hints(fields)
-        except ValueError as error:
-            raise RejectedError(Mistake.BAD_HEADER, str(error)) from None
-        request = self._request(call, hint, number, now)
-        request.tenant = tenant
-        request.source = self.access.source(source, fields)
-        if names.X_REQUEST_ID in fields:
+        request = Request(
+            number,
+            self._model(call),
+            now,
+            self._draws(),
+            max_tokens=None if route.generates else 0,
+            body_bytes=len(incoming.body),
+            streaming=False,
+            tenant=tenant,
+            source=access.source(peer, fields),
+            class_hint=None if route.is_known else OTHER,
+        )
+        if X_REQUEST_ID in fields:
             request.key = request_id.decode("latin-1")
+        if not OURS_IN.isdisjoint(fields):
+            _take_hints(request, fields)
+        if call.body is not None:
+            self._take_body(request, call, call.body)
         return request, call
 
     def cache_key(self, request: Request, call: Call) -> bytes | None:
-        """Equal for calls of one tenant that ask for the same; None where no answer may be reused."""
+        """Equal for calls of one tenant with the same bytes; None where no answer may be reused.
+
+        A body that says the same in other bytes is another key: clients that repeat themselves do
+        so byte by byte, and reading JSON again would cost more than a missed answer is worth.
+        """
         if call.body is None or request.streaming or not call.route.is_known:
             return None
-        digest = blake2b(digest_size=16)
-        digest.update(f"{request.tenant}\0{call.route.path}\0".encode())
-        digest.update(call.body.canonical())
-        return digest.digest()
+        prefix = f"{request.tenant}\0{call.route.path}\0".encode()
+        return blake2b(prefix + call.incoming.body, digest_size=16).digest()
 
     def _model(self, call: Call) -> str:
         if call.body is not None and call.body.fields.model is not None:
@@ -95,49 +105,47 @@ class Intake:
             return self.models[0]
         raise RejectedError(Mistake.BAD_FIELD, "give the name of a model", "model")
 
-    def _request(self, call: Call, hint: Hints, number: int, now: float) -> Request:
-        incoming = call.incoming
-        request = Request(
-            number, call.model, now, self._draws(), body_bytes=len(incoming.body), streaming=False, session=hint.session
-        )
-        if hint.deadline_s is not None:
-            request.deadline_at = now + hint.deadline_s
-        if hint.first_byte_s is not None:
-            request.first_byte_by = now + hint.first_byte_s
-        request.class_hint = hint.service_class
-        if call.body is not None:
-            self._take_fields(request, call, call.body)
-        if not call.route.is_known:
-            request.class_hint = hint.service_class or OTHER
-        if not call.route.generates and request.max_tokens is None:
-            request.max_tokens = 0
-        return request
-
-    def _take_fields(self, request: Request, call: Call, body: Body) -> None:
+    def _take_body(self, request: Request, call: Call, body: Body) -> None:
         fields = body.fields
         prompt = call.prompt = body.prompt()
         request.streaming = fields.stream is True
-        request.prompt_tokens = self._ratios.tokens(call.model, prompt)
+        request.prompt_tokens = self._ratios.tokens(request.upstream, prompt)
         request.prompt_exact = prompt.tokens is not None
         bound = fields.output_tokens
         # llama.cpp's clients write -1 for "no bound".
-        request.max_tokens = None if bound is None or bound < 0 else bound
+        if bound is not None and bound >= 0:
+            request.max_tokens = bound
         if call.route.generates:
-            request.sequences = _sequences(fields, prompt.sequences)
-        if request.class_hint is None and fields.service_tier is not None:
+            wanted = max(1, fields.n or 1, fields.best_of or 1)
+            if wanted > MOST_SEQUENCES:
+                raise RejectedError(Mistake.BAD_FIELD, f"at most {MOST_SEQUENCES} answers at a time", "n")
+            request.sequences = wanted * prompt.sequences
+        if fields.service_tier is not None and request.class_hint is None:
             request.class_hint = TIER_CLASSES.get(fields.service_tier)
-        if request.session is None:
-            request.session = fields.user[:LONGEST_KEY] if fields.user else None
+        if request.session is None and fields.user:
+            request.session = fields.user[:LONGEST_KEY]
         whose = request.session.encode() if request.session else call.incoming.body[:PREFIX_BYTES]
         request.session_hash = zlib.crc32(whose)
         call.asks_usage = self.asks_usage and request.streaming and not _includes_usage(fields)
 
 
+def _take_hints(request: Request, fields: dict[bytes, bytes]) -> None:
+    try:
+        hint = hints(fields)
+    except ValueError as error:
+        raise RejectedError(Mistake.BAD_HEADER, str(error)) from None
+    if hint.deadline_s is not None:
+        request.deadline_at = request.arrived_at + hint.deadline_s
+    if hint.first_byte_s is not None:
+        request.first_byte_by = request.arrived_at + hint.first_byte_s
+    request.class_hint = hint.service_class or request.class_hint
+    request.session = hint.session
+
+
 def _body(incoming: Incoming, route: Route) -> Body | None:
-    is_json = b"json" in incoming.fields.get(names.CONTENT_TYPE, b"")
-    if not route.takes_json and not is_json:
+    if not route.takes_json and b"json" not in incoming.fields.get(CONTENT_TYPE, b""):
         return None
-    if names.CONTENT_ENCODING in incoming.fields:
+    if CONTENT_ENCODING in incoming.fields:
         raise RejectedError(Mistake.BAD_JSON, "send it without Content-Encoding")
     try:
         return Body(incoming.body)
@@ -145,13 +153,6 @@ def _body(incoming: Incoming, route: Route) -> Body | None:
         if route.is_known:
             raise RejectedError(Mistake.BAD_JSON, str(error)) from None
         return None
-
-
-def _sequences(fields: Fields, prompts: int) -> int:
-    wanted = max(fields.n or 1, fields.best_of or 1)
-    if wanted > MOST_SEQUENCES:
-        raise RejectedError(Mistake.BAD_FIELD, f"at most {MOST_SEQUENCES} answers at a time", "n")
-    return max(1, prompts) * max(1, wanted)
 
 
 def _includes_usage(fields: Fields) -> bool:

@@ -7,26 +7,26 @@ instead of half an answer. Anything else just passes.
 
 from __future__ import annotations
 
-from tidegate.gateway.reply import Reply, header_lines
-from tidegate.wire import header_names as names
+from tidegate.gateway.reply import Reply
+from tidegate.wire.header_names import CONTENT_LENGTH, CONTENT_TYPE, NOT_RETURNED
 from tidegate.wire.responses import ResponseReader
-from tidegate.wire.sse import EventScan, Usage
+from tidegate.wire.sse import COMPLETION_TOKENS, PROMPT_TOKENS, EventScan, usage_count
 
 MOST_HELD_BYTES = 1 << 20
 """A JSON answer above this passes as it comes; only large batches of embeddings are longer."""
 
 
 class Relay:
-    """Of one attempt. ``now`` is on the loop's clock, seconds."""
+    """Of one attempt. ``now`` is on the loop's clock, seconds; ``own_lines`` are our header lines."""
 
     __slots__ = (
-        "_held",
+        "_completion_tokens",
         "_held_bytes",
-        "_length",
-        "_lines",
-        "_plain_usage",
+        "_own_lines",
+        "_prompt_tokens",
         "_reply",
         "headers",
+        "held",
         "last_read_at",
         "scan",
         "status",
@@ -35,42 +35,39 @@ class Relay:
 
     def __init__(self, reply: Reply, reader: ResponseReader, own_lines: bytes, now: float) -> None:
         self._reply = reply
+        self._own_lines = own_lines
         self.status = reader.status
         self.headers = reader.headers
-        self._length: bytes | None = None
-        content_type = b""
-        for name, value in reader.headers:
-            if name == names.CONTENT_TYPE:
-                content_type = value
-            elif name == names.CONTENT_LENGTH:
-                self._length = value
-        is_stream = content_type.startswith(b"text/event-stream") and self.status == 200
-        self.scan = EventScan() if is_stream else None
-        """None: no stream of events."""
-        is_held = not is_stream and (self.status >= 400 or content_type.startswith(b"application/json"))
-        self._held: list[bytes] | None = [] if is_held else None
+        self.scan: EventScan | None = None
+        """Watches a stream of events; None for any other answer."""
+        self.held: list[bytes] | None = None
+        """Pieces of an answer of which nothing is sent yet; None when it passes as it comes."""
         self._held_bytes = 0
-        self._lines = own_lines
-        self._plain_usage = Usage()
+        content_type = dict(reader.headers).get(CONTENT_TYPE, b"")
+        if reader.status == 200 and content_type.startswith(b"text/event-stream"):
+            self.scan = EventScan()
+        elif reader.status >= 400 or content_type.startswith(b"application/json"):
+            self.held = []
+        self._prompt_tokens: int | None = None
+        self._completion_tokens: int | None = None
         self.last_read_at = now
         self.worst_gap_s = 0.0
         """Longest time between two reads."""
-
-    @property
-    def is_held(self) -> bool:
-        """Nothing of this answer has been sent, and all of it is here."""
-        return self._held is not None
 
     @property
     def has_forwarded(self) -> bool:
         """The client has seen some of this answer: no other can take its place."""
         if self.scan is not None:
             return self.scan.events > 0 or not self.scan.is_between_events
-        return self._held is None and self._reply.has_head
+        return self.held is None and self._reply.has_head
 
     @property
-    def usage(self) -> Usage:
-        return self._plain_usage if self.scan is None else self.scan.usage
+    def counted(self) -> tuple[int | None, int | None]:
+        """Prompt and output tokens: the engine's word, or for a stream's output the number of events."""
+        scan = self.scan
+        if scan is None:
+            return self._prompt_tokens, self._completion_tokens
+        return scan.prompt_tokens, scan.events if scan.completion_tokens is None else scan.completion_tokens
 
     def take(self, reader: ResponseReader, now: float) -> int:
         """Pass on what was read; how many ``data`` events of a stream became complete by it."""
@@ -79,65 +76,69 @@ class Relay:
             return 0
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         reader.pieces = []
-        scan = self.scan
+        scan, reply = self.scan, self._reply
         if scan is None:
-            self._note_read(now)
-            if self._held is None:
-                self._plain_usage.read(data)
-                self._forward(data)
-            else:
-                self._hold(data)
+            self._take_plain(data, now)
             return 0
         events = scan.feed(data)
         # An engine's own heartbeats are no progress, or a stalled stream would never time out.
         if events or not data.startswith(b":"):
-            self._note_read(now)
+            gap_s = now - self.last_read_at
+            self.last_read_at = now
+            if gap_s > self.worst_gap_s:  # noqa: PLR1730 - runs for every read; max() costs a call
+                self.worst_gap_s = gap_s
         if scan.error_ends_at is not None:
             data = data[: scan.error_ends_at]
-        self._forward(data)
+        if not reply.has_head:
+            self._open(data)
+        elif data:
+            reply.piece(data)
         return events
 
-    def _note_read(self, now: float) -> None:
-        gap_s = now - self.last_read_at
-        self.last_read_at = now
-        self.worst_gap_s = max(self.worst_gap_s, gap_s)
-
-    def held_body(self) -> bytes:
-        """The whole body of a held answer, its usage read."""
-        held = self._held or []
+    def whole_body(self) -> bytes:
+        """The body of a held answer, its usage read."""
+        held = self.held or []
         body = held[0] if len(held) == 1 else b"".join(held)
-        self._plain_usage.read(body)
+        self._read_usage(body)
         return body
 
-    def send_held(self, body: bytes) -> None:
+    def send_whole(self, body: bytes) -> None:
         """Send a held answer as the engine gave it."""
         self._reply.whole(self.status, self._head_lines(), body)
 
     def end(self) -> None:
         """The answer is complete and was not held."""
         if not self._reply.has_head:
-            self._reply.open(self.status, self._head_lines(), self._length, b"")
+            self._open(b"")
         self._reply.end()
 
-    def _forward(self, data: bytes) -> None:
-        reply = self._reply
-        if reply.has_head:
-            if data:
-                reply.piece(data)
+    def _take_plain(self, data: bytes, now: float) -> None:
+        self.last_read_at = now
+        held = self.held
+        if held is not None:
+            held.append(data)
+            self._held_bytes += len(data)
+            if self._held_bytes <= MOST_HELD_BYTES:
+                return
+            self.held, data = None, b"".join(held)
+        self._read_usage(data)
+        if self._reply.has_head:
+            self._reply.piece(data)
         else:
-            # An event of ours may be added to a stream, so its length is never promised.
-            reply.open(self.status, self._head_lines(), self._length if self.scan is None else None, data)
+            self._open(data)
 
-    def _hold(self, data: bytes) -> None:
-        held = self._held
-        if held is None:
-            return
-        held.append(data)
-        self._held_bytes += len(data)
-        if self._held_bytes > MOST_HELD_BYTES:
-            self._held = None
-            self._forward(b"".join(held))
+    def _open(self, data: bytes) -> None:
+        # An event of ours may be added to a stream, so its length is never promised.
+        length = None if self.scan is not None else dict(self.headers).get(CONTENT_LENGTH)
+        self._reply.open(self.status, self._head_lines(), length, data)
+
+    def _read_usage(self, text: bytes) -> None:
+        prompt_tokens = usage_count(text, PROMPT_TOKENS)
+        if prompt_tokens is not None:
+            self._prompt_tokens = prompt_tokens
+            self._completion_tokens = usage_count(text, COMPLETION_TOKENS)
 
     def _head_lines(self) -> bytes:
-        passed = [header for header in self.headers if header[0] not in names.NOT_RETURNED]
-        return header_lines(passed) + self._lines
+        lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] not in NOT_RETURNED]
+        lines.append(self._own_lines)
+        return b"".join(lines)

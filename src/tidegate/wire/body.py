@@ -87,16 +87,10 @@ class Body:
         fields = self.fields
         raw = bytes(fields.messages)
         if raw:
-            return self._of_messages(raw)
+            # "image" begins the type and the key of an image part, "input_image" those of the Responses API.
+            return self._with_images(raw) if b"image" in raw else Prompt(len(raw))
         raw = bytes(fields.prompt) or bytes(fields.input)
         return _of_text(raw) if raw else Prompt()
-
-    def canonical(self) -> bytes:
-        """The same for bodies that ask for the same: keys sorted, values as they came."""
-        members = _members(self._text)
-        for name in ("user", "service_tier", "stream", "stream_options"):
-            members.pop(name, None)
-        return self._restored(_joined({name: members[name] for name in sorted(members)}))
 
     def edited(self, changes: dict[str, Any]) -> bytes:
         """The body with ``changes`` written in; every other value keeps its bytes."""
@@ -107,9 +101,7 @@ class Body:
             members[name] = msgspec.json.encode(value)
         return self._restored(_joined(members))
 
-    def _of_messages(self, raw: bytes) -> Prompt:
-        if b'"image' not in raw and b'"input_image' not in raw:
-            return Prompt(len(raw))
+    def _with_images(self, raw: bytes) -> Prompt:
         if not self._cuts:
             raw = _without_data_uris(raw, b"", [])
         return Prompt(len(raw), images=len(_IMAGE_PART.findall(raw)))

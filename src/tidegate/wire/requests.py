@@ -13,7 +13,16 @@ from collections import deque
 import httptools
 
 from tidegate.errors import ProtocolError
-from tidegate.wire import header_names as names
+from tidegate.wire.header_names import (
+    AUTHORIZATION,
+    CONNECTION,
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+    EXPECT,
+    HOST,
+    TRANSFER_ENCODING,
+    X_REQUEST_ID,
+)
 
 
 class Incoming:
@@ -52,6 +61,7 @@ class RequestReader:
         "_request",
         "_target",
         "awaits_continue",
+        "is_partial",
         "ready",
     )
 
@@ -70,11 +80,8 @@ class RequestReader:
         """Complete requests in order; the owner takes them out."""
         self.awaits_continue = False
         """The client waits for ``100 Continue`` before it sends its body; the owner resets it."""
-
-    @property
-    def is_between_requests(self) -> bool:
-        """Nothing of a further request has come."""
-        return self._request is None and not self._head_fed and not self._target
+        self.is_partial = False
+        """A further request has begun and is not complete."""
 
     @property
     def has_head(self) -> bool:
@@ -116,6 +123,7 @@ class RequestReader:
 
     def on_url(self, piece: bytes) -> None:
         self._target += piece
+        self.is_partial = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # Trailers come here too; they must not become headers of the next request.
@@ -129,7 +137,7 @@ class RequestReader:
         request = Incoming(parser.get_method(), self._target, self._headers)
         # After the end of the message llhttp has forgotten this.
         request.keeps_alive = parser.should_keep_alive()
-        if not request.keeps_alive or names.CONNECTION in request.fields:
+        if not request.keeps_alive or CONNECTION in request.fields:
             request.is_http10 = parser.get_http_version() == "1.0"
         self._target = b""
         self._headers = []
@@ -147,8 +155,10 @@ class RequestReader:
         if parser is None or request is None:
             return
         if parser.should_upgrade():
+            if request.method == b"CONNECT":
+                raise ProtocolError("this is not a proxy: CONNECT is not served", 405)
             # llhttp ends an upgrade request at its head; we don't upgrade, so the body is still to come.
-            self._plain_left = int(request.fields.get(names.CONTENT_LENGTH, b"0"))
+            self._plain_left = int(request.fields.get(CONTENT_LENGTH, 0))
         if not self._plain_left:
             self._complete(request)
 
@@ -158,17 +168,19 @@ class RequestReader:
             raise ProtocolError(f"the request's head is longer than {self._head_limit} bytes", 431)
         if len(fields) != len(request.headers):
             _check_repeated(request)
-        if names.HOST not in fields and not request.is_http10:
+        if HOST not in fields and not request.is_http10:
             raise ProtocolError("an HTTP/1.1 request needs a Host header")
-        if request.method == b"CONNECT":
-            raise ProtocolError("this is not a proxy: CONNECT is not served", 405)
-        if names.TRANSFER_ENCODING in fields:
-            _check_transfer_encoding(request)
-        length = fields.get(names.CONTENT_LENGTH)
-        if length is not None and int(length) > self._body_limit:
+        if not UNUSUAL.isdisjoint(fields):
+            self._check_unusual(request)
+        if int(fields.get(CONTENT_LENGTH, 0)) > self._body_limit:
             self._refuse_body()
-        if names.EXPECT in fields:
-            if fields[names.EXPECT].lower() != b"100-continue":
+
+    def _check_unusual(self, request: Incoming) -> None:
+        fields = request.fields
+        if TRANSFER_ENCODING in fields:
+            _check_transfer_encoding(request)
+        if EXPECT in fields:
+            if fields[EXPECT].lower() != b"100-continue":
                 raise ProtocolError("the only expectation that can be met is 100-continue", 417)
             self.awaits_continue = True
 
@@ -183,7 +195,7 @@ class RequestReader:
         self._body_left = self._body_limit
         self._head_fed = 0
         self._request = None
-        self.awaits_continue = False
+        self.is_partial = self.awaits_continue = False
         self.ready.append(request)
         if not request.keeps_alive:
             self._parser = None
@@ -202,7 +214,8 @@ def _head_bytes(request: Incoming) -> int:
     return len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)
 
 
-ONCE_ONLY = (names.HOST, names.AUTHORIZATION, names.TRANSFER_ENCODING, names.CONTENT_TYPE, names.X_REQUEST_ID)
+UNUSUAL = frozenset({EXPECT, TRANSFER_ENCODING})
+ONCE_ONLY = (HOST, AUTHORIZATION, TRANSFER_ENCODING, CONTENT_TYPE, X_REQUEST_ID)
 
 
 def _check_repeated(request: Incoming) -> None:
@@ -215,9 +228,9 @@ def _check_repeated(request: Incoming) -> None:
 def _check_transfer_encoding(request: Incoming) -> None:
     if request.is_http10:
         raise ProtocolError("an HTTP/1.0 request can't be chunked")
-    if request.fields[names.TRANSFER_ENCODING].strip().lower() != b"chunked":
+    if request.fields[TRANSFER_ENCODING].strip().lower() != b"chunked":
         raise ProtocolError("the only transfer encoding served is chunked", 501)
-    if names.CONTENT_LENGTH in request.fields:
+    if CONTENT_LENGTH in request.fields:
         raise ProtocolError("Content-Length and Transfer-Encoding exclude each other")
-    if b"upgrade" in request.fields.get(names.CONNECTION, b"").lower():
+    if b"upgrade" in request.fields.get(CONNECTION, b"").lower():
         raise ProtocolError("an upgrade request can't be chunked")

@@ -12,45 +12,37 @@ import re
 HEARTBEAT = b": waiting\n\n"
 """A comment: clients ignore it, and proxies between us see that the stream lives."""
 
-DATA = b"data:"
+PROMPT_TOKENS = b'"prompt_tokens"'
+COMPLETION_TOKENS = b'"completion_tokens"'
 LONGEST_EVENT_BYTES = 4 << 20
 """An unfinished event above this is no longer watched, only forwarded."""
 
-_COMPLETION_TOKENS = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,9})')
-_PROMPT_TOKENS = re.compile(rb'"prompt_tokens"\s*:\s*(\d{1,9})')
+_COUNT = re.compile(rb"\s*:\s*(\d{1,9})")
 _ERROR_EVENT = re.compile(rb'(?:^|\n)(?:event: ?error\r?\n|data: ?\{\s*"error"\s*:\s*(?!null))')
 _DONE = re.compile(rb"(?:^|\n)data: ?\[DONE\]\s*$")
 _EVENT_END = re.compile(rb"\n\r?\n")
 
 
-class Usage:
-    """Tokens as the engine counted them; None where it did not say."""
-
-    __slots__ = ("completion_tokens", "prompt_tokens")
-
-    def __init__(self) -> None:
-        self.prompt_tokens: int | None = None
-        self.completion_tokens: int | None = None
-
-    def read(self, text: bytes) -> None:
-        """Take the last counts in ``text``; those found before stay where it has none."""
-        prompt = _PROMPT_TOKENS.findall(text)
-        if prompt:
-            self.prompt_tokens = int(prompt[-1])
-        completion = _COMPLETION_TOKENS.findall(text)
-        if completion:
-            self.completion_tokens = int(completion[-1])
+def usage_count(text: bytes, name: bytes) -> int | None:
+    """The last number under the key ``name`` (given with its quotes); None where there is none."""
+    at = text.rfind(name)
+    if at < 0:
+        return None
+    found = _COUNT.match(text, at + len(name))
+    return int(found[1]) if found is not None else None
 
 
 class EventScan:
     """Watches one stream. The result does not depend on where reads split the bytes."""
 
-    __slots__ = ("_last", "_unfinished", "error_ends_at", "events", "usage")
+    __slots__ = ("_last", "_unfinished", "completion_tokens", "error_ends_at", "events", "prompt_tokens")
 
     def __init__(self) -> None:
         self.events = 0
         """Complete ``data`` events, ``[DONE]`` and usage among them."""
-        self.usage = Usage()
+        self.prompt_tokens: int | None = None
+        """As the engine counted them; None until it says."""
+        self.completion_tokens: int | None = None
         self.error_ends_at: int | None = None
         """Set by the ``feed`` that met an error event: how many bytes of that read belong to the
         stream up to the end of the error."""
@@ -79,9 +71,10 @@ class EventScan:
             if not whole:
                 return 0
         self._last = whole
-        count = whole.count(b"\ndata:") + whole.startswith(DATA)
-        if b'"completion_tokens"' in whole:
-            self.usage.read(whole)
+        count = whole.count(b"\ndata:") + whole.startswith(b"data:")
+        if COMPLETION_TOKENS in whole:
+            self.completion_tokens = usage_count(whole, COMPLETION_TOKENS)
+            self.prompt_tokens = usage_count(whole, PROMPT_TOKENS)
         if b"error" in whole and self.error_ends_at is None:
             self._find_error(whole, len(piece) - len(whole) - len(self._unfinished))
         self.events += count
