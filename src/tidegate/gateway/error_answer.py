@@ -1,0 +1,63 @@
+"""An error as a client gets it: one value for every refusal and every failed attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.gateway.judgement import shown_error
+from tidegate.policy.decisions import Reason, Refuse
+from tidegate.policy.outcomes import Outcome
+from tidegate.wire import header_names as names
+from tidegate.wire.errors import FAILURES, REFUSALS, retry_headers
+
+RETRYABLE = frozenset(
+    {Outcome.PUSHBACK, Outcome.CONNECT_FAILED, Outcome.ENGINE_ERROR, Outcome.SHUTDOWN, Outcome.INVALID_OUTPUT}
+)
+"""Failures that tell the client whether to come back; the others leave it to the status code."""
+RETRY_NAMES = frozenset({names.RETRY_AFTER, names.RETRY_AFTER_MS, names.SHOULD_RETRY})
+
+RESTART_S = 1.0
+"""A gateway that shuts down is usually replaced at once."""
+
+
+@dataclass(slots=True)
+class ErrorAnswer:
+    """``body`` is JSON in OpenAI's shape; it also serves as an event inside a stream."""
+
+    status: int
+    code: str
+    body: bytes
+    headers: list[tuple[bytes, bytes]]
+
+
+def refused(refusal: Refuse) -> ErrorAnswer:
+    """``Path`` said no."""
+    code = refusal.reason.value
+    error = REFUSALS[refusal.reason]
+    headers = [(names.REASON, code.encode()), *retry_headers(refusal.retry_after_s)]
+    return ErrorAnswer(error.status, code, error.body(code, refusal.detail), headers)
+
+
+def shutting_down() -> ErrorAnswer:
+    """Refused because the process drains."""
+    return refused(Refuse(Reason.SHUTTING_DOWN, RESTART_S))
+
+
+def failed(outcome: Outcome, detail: str, retry_after_s: float | None) -> ErrorAnswer:
+    """The attempt failed and the engine said nothing that could be shown."""
+    error = FAILURES[outcome]
+    headers = retry_headers(retry_after_s) if outcome in RETRYABLE else []
+    return ErrorAnswer(error.status, outcome.value, error.body(outcome.value, detail), headers)
+
+
+def engines_own(
+    outcome: Outcome, status: int, headers: list[tuple[bytes, bytes]], body: bytes, retry_after_s: float | None
+) -> ErrorAnswer:
+    """The engine answered with an error of its own, which the client gets in OpenAI's shape."""
+    if outcome is Outcome.ENGINE_ERROR and status < 500:
+        return failed(outcome, "the engine refused the gateway's own API key", None)
+    # What the engine says about retrying is better informed than what we could say.
+    own = [header for header in headers if header[0] in RETRY_NAMES]
+    if not own and outcome in RETRYABLE:
+        own = retry_headers(retry_after_s)
+    return ErrorAnswer(status, outcome.value, shown_error(status, body, outcome), own)
