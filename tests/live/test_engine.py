@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.live.running import CHAT, Engine, Exchange, call, engine, long_text, said, until
 from tidegate.engines.engine import Engine as Adapter
+from tidegate.engines.llamacpp.options import Options
 from tidegate.engines.recognition import recognise
 from tidegate.fleet.supervisor import Supervisor
 
@@ -127,14 +129,28 @@ def test_it_ends_with_its_parent() -> None:
         stream.leave()
 
 
-def test_a_taken_port_and_a_broken_model_are_said_in_words(engine: Engine, tmp_path: object) -> None:
-    launch = engine.options.launch("second")
-    second = subprocess.run(
-        launch.command, input=launch.first_line, env={**os.environ, **launch.env}, capture_output=True, check=False
-    )
-    # Its input ends at once, so it may end by that; if it spoke first, it named the port.
-    assert second.returncode in (0, 1)
-    assert second.returncode == 0 or str(engine.options.port) in json.loads(second.stdout)["problem"]
+def problem_of(options: Options) -> str:
+    """What an engine with these options says before it gives up."""
+    launch = options.launch("second")
+    env = {**os.environ, **launch.env}
+    with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as second:
+        assert second.stdin is not None
+        assert second.stdout is not None
+        second.stdin.write(launch.first_line)
+        second.stdin.flush()
+        said = json.loads(second.stdout.readline())
+        assert second.wait(30) == 1
+        return str(said["problem"])
+
+
+def test_a_taken_port_is_named(engine: Engine) -> None:
+    assert f"on port {engine.options.port}" in problem_of(engine.options)
+
+
+def test_a_broken_model_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF and then nothing that makes sense")
+    assert f"does not start with {broken}" in problem_of(Options(model=str(broken)))
 
 
 class Watch:
@@ -157,7 +173,7 @@ class Watch:
 def test_the_supervisor_brings_a_killed_engine_back_to_the_same_place(engine: Engine) -> None:
     async def live() -> None:
         watch = Watch()
-        options = type(engine.options)(model=engine.options.model)
+        options = Options(model=engine.options.model)
         supervisor = Supervisor(options.launch("engine"), watch)
         task = asyncio.create_task(supervisor.run())
         try:
