@@ -7,17 +7,15 @@ from typing import Any
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.routes import Route
 from tidegate.policy.decisions import Alteration
-from tidegate.wire.body import Body, Prompt
+from tidegate.wire.body import Body
 from tidegate.wire.header_names import AUTHORIZATION, NOT_FORWARDED
 from tidegate.wire.requests import Incoming
-
-NO_PROMPT = Prompt()
 
 
 class Call:
     """Made by ``Intake``; kept until the answer is complete, since an attempt may be repeated."""
 
-    __slots__ = ("_forwarded", "asks_usage", "body", "incoming", "prompt", "request_id", "route")
+    __slots__ = ("_forwarded", "asks_usage", "body", "incoming", "request_id", "route")
 
     def __init__(self, incoming: Incoming, route: Route, request_id: bytes, body: Body | None) -> None:
         self.incoming = incoming
@@ -25,7 +23,6 @@ class Call:
         self.request_id = request_id
         self.body = body
         """None when it is no JSON object, or there is none."""
-        self.prompt = NO_PROMPT
         self.asks_usage = False
         """Write ``stream_options.include_usage`` where the client did not."""
         self._forwarded = b"".join(

@@ -67,17 +67,17 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._lingers_until:
             return
-        self._last_read_at = self._gateway.now()
+        now = self._last_read_at = self._gateway.now()
         try:
             if self._preamble is not None:
                 data = self._take_preamble(data)
             self._reader.feed(data)
         except ProtocolError as error:
-            self._start_ready()
+            self._start_ready(now)
             self._refuse(error)
             return
         if self._reader.ready:
-            self._start_ready()
+            self._start_ready(now)
         if self._reader.is_partial or self._begun_at:
             self._note_progress()
 
@@ -111,7 +111,7 @@ class ClientConnection(asyncio.Protocol):
         if len(reader.ready) >= self._gateway.limits.pipelined_requests:
             transport.pause_reading()
 
-    def _start_ready(self) -> None:
+    def _start_ready(self, now: float) -> None:
         """Start what is complete, one after the other; many may end at once."""
         if self._is_starting:
             return
@@ -119,11 +119,11 @@ class ClientConnection(asyncio.Protocol):
         ready = self._reader.ready
         try:
             while ready and self.exchange is None and self.transport is not None:
-                self._gateway.begin(self, ready.popleft())
+                self._gateway.begin(self, ready.popleft(), now)
         finally:
             self._is_starting = False
 
-    def exchange_over(self, *, keeps_alive: bool) -> None:
+    def exchange_over(self, keeps_alive: bool, now: float) -> None:
         """The answer is sent."""
         self.exchange = None
         transport = self.transport
@@ -132,9 +132,9 @@ class ClientConnection(asyncio.Protocol):
         if not keeps_alive:
             transport.close()
             return
-        self._last_read_at = self._gateway.now()
+        self._last_read_at = now
         if self._reader.ready:
-            self._start_ready()
+            self._start_ready(now)
             if not self._reader.ready:
                 transport.resume_reading()
         if self._reader.is_partial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.gateway.settings import Counting
-from tidegate.wire.body import Prompt
+from tidegate.wire.body import Body
 
 LEARNING_RATE = 0.05
 """Some 20 answers forget a first guess that was wrong."""
@@ -22,21 +22,22 @@ class Ratios:
         self._config = config
         self._bytes_per_token = dict.fromkeys(upstreams, config.bytes_per_token)
 
-    def tokens(self, upstream: str, prompt: Prompt) -> int:
-        """Prompt tokens of one sequence; at least 1."""
-        if prompt.tokens is not None:
-            total = float(prompt.tokens)
+    def tokens(self, upstream: str, body: Body) -> int:
+        """Prompt tokens of one of the body's prompts; at least 1."""
+        if body.prompt_tokens is not None:
+            tokens = float(body.prompt_tokens)
         else:
-            ratio = self._bytes_per_token.get(upstream, self._config.bytes_per_token)
-            total = prompt.text_bytes / ratio + prompt.images * self._config.image_tokens
-        return max(1, round(total / max(1, prompt.sequences)))
+            tokens = body.text_bytes / self._bytes_per_token.get(upstream, self._config.bytes_per_token)
+            if body.images:
+                tokens += body.images * self._config.image_tokens
+        return int(tokens / body.prompts) or 1
 
-    def learn(self, upstream: str, prompt: Prompt, prompt_tokens: int) -> None:
-        """The engine counted ``prompt_tokens`` for all sequences of ``prompt``."""
+    def learn(self, upstream: str, body: Body, prompt_tokens: int) -> None:
+        """The engine counted ``prompt_tokens`` for all prompts of ``body``."""
         ratio = self._bytes_per_token.get(upstream)
-        if ratio is None or prompt.images or prompt.text_bytes < SMALLEST_SAMPLE_BYTES or prompt_tokens < 1:
+        if ratio is None or body.images or body.text_bytes < SMALLEST_SAMPLE_BYTES or prompt_tokens < 1:
             return
-        seen = prompt.text_bytes / prompt_tokens
+        seen = body.text_bytes / prompt_tokens
         if BYTES_PER_TOKEN_RANGE[0] <= seen <= BYTES_PER_TOKEN_RANGE[1]:
             self._bytes_per_token[upstream] = ratio + LEARNING_RATE * (seen - ratio)
 

@@ -54,7 +54,7 @@ class Driver:
 
     def offer(self, request: Request, applicant: Applicant) -> None:
         """Ask for a decision; it comes by callback, at once or later."""
-        decision = self._path.offer(request, self.now())
+        decision = self._path.offer(request, request.arrived_at)
         if isinstance(decision, Wait):
             self._waiting[decision.ticket] = applicant
             applicant.on_wait(decision)
@@ -73,9 +73,9 @@ class Driver:
         self._advance()
         return reason
 
-    def sent(self, permit: Permit) -> None:
+    def sent(self, permit: Permit, now: float) -> None:
         """The request went out to the engine."""
-        self._path.progress(permit, Progress.SENT, self.now())
+        self._path.progress(permit, Progress.SENT, now)
 
     def first_token(self, permit: Permit, now: float) -> None:
         """The first event of a stream came back."""
@@ -87,17 +87,17 @@ class Driver:
         self,
         permit: Permit,
         outcome: Outcome,
+        now: float,
         output_tokens: int | None,
         prompt_tokens: int | None,
         worst_gap_s: float | None,
-        *,
         still_running: bool,
     ) -> None:
         """End one attempt. ``again`` or ``close`` follows in the same turn of the loop."""
         self._path.settle(
             permit,
             outcome,
-            self.now(),
+            now,
             output_tokens=output_tokens,
             prompt_tokens=prompt_tokens,
             worst_gap_s=worst_gap_s,
@@ -107,17 +107,17 @@ class Driver:
             # The abort's grace has begun to run.
             self._set_timer()
 
-    def again(self, request_id: int, cause: Outcome) -> Admit | Answer | Refuse:
+    def again(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
         """Ask for one more attempt on another replica, after ``settle``."""
-        return self._path.again(request_id, cause, self.now())
+        return self._path.again(request_id, cause, now)
 
-    def remember(self, cache_key: bytes, body: bytes) -> None:
+    def remember(self, cache_key: bytes, body: bytes, now: float) -> None:
         """A finished answer that may be served again."""
-        self._path.remember(cache_key, body, self.now())
+        self._path.remember(cache_key, body, now)
 
-    def close(self, request_id: int) -> Record:
+    def close(self, request_id: int, now: float) -> Record:
         """End the request; what it frees is handed on before this returns."""
-        record = self._path.close(request_id, self.now())
+        record = self._path.close(request_id, now)
         # Without a ticket there is no verdict to give, which is the common case.
         if self._waiting:
             self._advance()

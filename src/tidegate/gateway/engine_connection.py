@@ -35,7 +35,7 @@ class Owner(Protocol):
 class EngineConnection(asyncio.Protocol):
     """Owned by a pool; serves one exchange at a time."""
 
-    __slots__ = ("_asker", "_owner", "_transport", "idle_since", "is_reused", "reader")
+    __slots__ = ("_asker", "_owner", "_transport", "idle_since", "is_open", "is_reused", "reader")
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -44,11 +44,8 @@ class EngineConnection(asyncio.Protocol):
         self.reader = ResponseReader()
         self.is_reused = False
         """It has carried an answer before, so the engine may have closed it already."""
+        self.is_open = False
         self.idle_since = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
 
     def send(self, asker: Asker, request: bytes) -> None:
         """Send a whole request; the answer goes to ``asker``."""
@@ -60,11 +57,13 @@ class EngineConnection(asyncio.Protocol):
     def abort(self) -> None:
         """End the connection now and say nothing more: to the engine this is the client leaving."""
         self._asker = None
+        self.is_open = False
         if self._transport is not None:
             self._transport.abort()
 
     def close(self) -> None:
         """End an idle connection."""
+        self.is_open = False
         if self._transport is not None:
             self._transport.close()
 
@@ -80,6 +79,7 @@ class EngineConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not derive from asyncio.Transport, so isinstance cannot narrow.
         self._transport = cast(asyncio.Transport, transport)
+        self.is_open = True
 
     def data_received(self, data: bytes) -> None:
         asker = self._asker
@@ -100,9 +100,14 @@ class EngineConnection(asyncio.Protocol):
         elif reader.has_head:
             asker.answer_read(reader)
 
+    def eof_received(self) -> None:
+        # The transport closes itself; until it says so nothing more may be written to it.
+        self.is_open = False
+
     def connection_lost(self, exc: Exception | None) -> None:
         asker, self._asker = self._asker, None
         self._transport = None
+        self.is_open = False
         self._owner.forget(self)
         if asker is not None:
             if self.reader.finish():

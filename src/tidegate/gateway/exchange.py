@@ -14,9 +14,9 @@ from tidegate.gateway import error_answer
 from tidegate.gateway.call import Call
 from tidegate.gateway.engine_connection import EngineConnection
 from tidegate.gateway.error_answer import ErrorAnswer
-from tidegate.gateway.judgement import outcome_of
+from tidegate.gateway.judgement import outcome_of, overdue
 from tidegate.gateway.pool import Pool
-from tidegate.gateway.relay import Relay
+from tidegate.gateway.relay import Relay, is_whole, passed_lines
 from tidegate.gateway.reply import Reply, header_lines
 from tidegate.gateway.shared import Shared
 from tidegate.lens.row import Edge
@@ -26,7 +26,7 @@ from tidegate.policy.permit import Permit
 from tidegate.policy.request import Request
 from tidegate.wire import header_names as names
 from tidegate.wire.responses import ResponseReader
-from tidegate.wire.sse import HEARTBEAT, error_event
+from tidegate.wire.sse import COMPLETION_TOKENS, HEARTBEAT, PROMPT_TOKENS, error_event, usage_count
 
 JSON_LINE = b"content-type: application/json\r\n"
 STREAM_LINES = b"content-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
@@ -37,7 +37,7 @@ MOST_KEPT_BYTES = 64 * 1024
 class Client(Protocol):
     """The connection that asked."""
 
-    def exchange_over(self, *, keeps_alive: bool) -> None:
+    def exchange_over(self, keeps_alive: bool, now: float) -> None:
         """The answer is sent; the next request can begin."""
 
 
@@ -108,7 +108,7 @@ class Exchange:
             self._dispatch(decision)
         elif isinstance(decision, Refuse):
             self._tell(error_answer.refused(decision))
-            self._close()
+            self._close(self._shared.driver.now())
         else:
             self._serve(decision)
 
@@ -133,7 +133,7 @@ class Exchange:
         if answer.reason is not None:
             headers.append((names.REASON, answer.reason.value.encode()))
         self._reply.whole(200, JSON_LINE + header_lines(headers) + self._own_lines(), answer.body)
-        self._close()
+        self._close(self._shared.driver.now())
 
     # ---- the attempt ------------------------------------------------------------------------
 
@@ -154,10 +154,13 @@ class Exchange:
         if self._is_paused:
             engine.pause_reading()
         if not self._has_resent:
-            self._shared.driver.sent(admit.permit)
+            driver = self._shared.driver
+            driver.sent(admit.permit, driver.now())
 
     def answer_read(self, reader: ResponseReader) -> None:
-        now = self._shared.driver.now()
+        self._take(reader, self._shared.driver.now())
+
+    def _take(self, reader: ResponseReader, now: float) -> Relay:
         relay = self._relay
         if relay is None:
             relay = self._relay = Relay(self._reply, reader, self._own_lines(), now)
@@ -167,20 +170,24 @@ class Exchange:
                 self._shared.driver.first_token(self._permit, now)
         if relay.scan is not None and relay.scan.error_ends_at is not None:
             self._end_with_engines_error(relay.scan.events)
+        return relay
 
     def answer_complete(self, reader: ResponseReader) -> None:
         # The connection is free already: nothing that follows may pause or abort it.
         self._engine = None
-        self.answer_read(reader)
-        relay = self._relay
-        if self.is_over or relay is None:
+        now = self._shared.driver.now()
+        if self._relay is None and is_whole(reader) and not self._reply.has_head:
+            self._finish_whole(reader.status, reader.headers, b"".join(reader.pieces), now)
+            return
+        relay = self._take(reader, now)
+        if self.is_over:
             return
         if relay.held is not None:
-            self._finish_held(relay)
+            self._finish_held(relay, relay.whole_body(), now)
             return
         relay.end()
-        self._settle(Outcome.OK if relay.status < 400 else outcome_of(relay.status, b"", is_own_key=True))
-        self._close()
+        self._settle(Outcome.OK if relay.status < 400 else outcome_of(relay.status, b"", is_own_key=True), now)
+        self._close(now)
 
     def answer_lost(self, problem: str) -> None:
         engine, self._engine = self._engine, None
@@ -194,47 +201,51 @@ class Exchange:
                 self._pool.connect_for(self, self._dial)
                 return
         elif relay.scan is not None and relay.scan.is_done:
+            now = self._shared.driver.now()
             relay.end()
-            self._settle(Outcome.OK)
-            self._close()
+            self._settle(Outcome.OK, now)
+            self._close(now)
             return
         self._fail(Outcome.CUT if relay is not None and relay.has_forwarded else Outcome.ENGINE_ERROR, problem)
 
-    def _finish_held(self, relay: Relay) -> None:
-        body = relay.whole_body()
+    def _finish_held(self, relay: Relay, body: bytes, now: float) -> None:
         if relay.status >= 400:
             is_own_key = self._pool is not None and not self._pool.endpoint.is_passthrough
             self._fail(outcome_of(relay.status, body, is_own_key=is_own_key), "", body)
-            return
-        if self._reply.has_head:
+        elif self._reply.has_head:
             self._fail(Outcome.INVALID_OUTPUT, "a stream was asked for and the engine sent none")
-            return
-        relay.send_whole(body)
-        self._settle(Outcome.OK)
+        else:
+            self._finish_whole(relay.status, relay.headers, body, now)
+
+    def _finish_whole(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes, now: float) -> None:
+        self._reply.whole(status, passed_lines(headers) + self._own_lines(), body)
+        self._settle(Outcome.OK, now, usage_count(body, PROMPT_TOKENS), usage_count(body, COMPLETION_TOKENS))
         key = self._request.cache_key
         if key is not None and len(body) <= MOST_KEPT_BYTES:
-            self._shared.driver.remember(key, body)
-        self._close()
+            self._shared.driver.remember(key, body, now)
+        self._close(now)
 
     def _end_with_engines_error(self, events: int) -> None:
         """The client has the engine's own error event; a [DONE] after it would hide the failure."""
         self._abort_engine()
+        now = self._shared.driver.now()
         outcome = Outcome.CUT if events > 1 else Outcome.ENGINE_ERROR
         self._code = outcome.value
         self._reply.end()
-        self._settle(outcome)
-        self._close()
+        self._settle(outcome, now)
+        self._close(now)
 
     # ---- failures ---------------------------------------------------------------------------
 
     def _fail(self, outcome: Outcome, detail: str, body: bytes | None = None, *, still_running: bool = False) -> None:
         """The attempt is over: try elsewhere, or tell the client. ``body``: of the engine's own error."""
-        relay = self._relay
-        self._settle(outcome, still_running=still_running)
+        relay, driver = self._relay, self._shared.driver
+        now = driver.now()
+        self._settle(outcome, now, still_running=still_running)
         retry_after_s: float | None = None
         if self._may_repeat and EFFECTS[outcome].retry and not (relay is not None and relay.has_forwarded):
             self._may_repeat = self._has_resent = False
-            again = self._shared.driver.again(self._request.id, outcome)
+            again = driver.again(self._request.id, outcome, now)
             if not isinstance(again, Refuse):
                 self._relay = None
                 self.on_decision(again)
@@ -244,7 +255,7 @@ class Exchange:
             self._tell(error_answer.failed(outcome, detail, retry_after_s))
         else:
             self._tell(error_answer.engines_own(outcome, relay.status, relay.headers, body, retry_after_s))
-        self._close()
+        self._close(now)
 
     def _tell(self, error: ErrorAnswer) -> None:
         """Send an error in whatever form the client can still take it."""
@@ -266,11 +277,12 @@ class Exchange:
         if self.is_over:
             return
         self._client = None
+        now = self._shared.driver.now()
         if self._ticket is not None:
             self._shared.driver.cancel(self._ticket)
         else:
-            self._settle(Outcome.CLIENT_LEFT, still_running=self._abort_engine())
-        self._close()
+            self._settle(Outcome.CLIENT_LEFT, now, still_running=self._abort_engine())
+        self._close(now)
 
     def pause(self) -> None:
         """The client does not keep up."""
@@ -289,22 +301,13 @@ class Exchange:
         """Look at the clock; called every ``tick_s``."""
         permit = self._permit
         if permit is not None:
-            outcome = self._overdue(permit, now)
-            if outcome is not None:
+            outcome = overdue(permit, self._relay, self._has_token, now)
+            # While we do not read, because the client is slow, silence is not the engine's.
+            if outcome is not None and not (self._is_paused and outcome is Outcome.GAP_TIMEOUT):
                 self._fail(outcome, "", still_running=self._abort_engine())
                 return
         if not self._has_token and self._request.streaming:
             self._beat(now)
-
-    def _overdue(self, permit: Permit, now: float) -> Outcome | None:
-        if now >= permit.total_by:
-            return Outcome.TOTAL_TIMEOUT
-        relay = self._relay
-        if not self._has_token and (relay is None or relay.scan is not None):
-            return Outcome.FIRST_BYTE_TIMEOUT if now >= permit.first_byte_by else None
-        if relay is not None and not self._is_paused and now - relay.last_read_at >= permit.gap_s:
-            return Outcome.GAP_TIMEOUT
-        return None
 
     def _beat(self, now: float) -> None:
         """Show a client (and the proxies between) that its stream lives, though it waits."""
@@ -327,7 +330,7 @@ class Exchange:
         self._shared.driver.cancel(self._ticket)
         self._ticket = None
         self._tell(error_answer.shutting_down())
-        self._close(Reason.SHUTTING_DOWN)
+        self._close(self._shared.driver.now(), Reason.SHUTTING_DOWN)
 
     def stop(self) -> None:
         """The process ends: what still runs is cut, and says so."""
@@ -347,22 +350,28 @@ class Exchange:
         engine.abort()
         return True
 
-    def _settle(self, outcome: Outcome, *, still_running: bool = False) -> None:
-        permit, relay, shared = self._permit, self._relay, self._shared
+    def _settle(
+        self,
+        outcome: Outcome,
+        now: float,
+        prompt_tokens: int | None = None,
+        output_tokens: int | None = None,
+        still_running: bool = False,
+    ) -> None:
+        permit, relay, shared, body = self._permit, self._relay, self._shared, self._call.body
         if permit is None:
             return
         self._permit = None
-        prompt_tokens = output_tokens = worst_gap_s = None
-        if relay is not None:
+        worst_gap_s = None
+        if relay is not None and prompt_tokens is None:
             prompt_tokens, output_tokens = relay.counted
-            if prompt_tokens is not None:
-                prompt = self._call.prompt
-                shared.ratios.learn(self._request.upstream, prompt, prompt_tokens)
-                if prompt.sequences > 1:
-                    prompt_tokens = -(-prompt_tokens // prompt.sequences)
             if self._has_token:
                 worst_gap_s = relay.worst_gap_s
-        shared.driver.settle(permit, outcome, output_tokens, prompt_tokens, worst_gap_s, still_running=still_running)
+        if prompt_tokens is not None and body is not None:
+            shared.ratios.learn(self._request.upstream, body, prompt_tokens)
+            if body.prompts > 1:
+                prompt_tokens = -(-prompt_tokens // body.prompts)
+        shared.driver.settle(permit, outcome, now, output_tokens, prompt_tokens, worst_gap_s, still_running)
         if still_running:
             shared.poll_soon(permit.replica)
 
@@ -379,7 +388,7 @@ class Exchange:
                 lines += b"x-tidegate-degraded: %b\r\n" % admit.degraded.encode()
         return lines
 
-    def _close(self, refused: Reason | None = None) -> None:
+    def _close(self, now: float, refused: Reason | None = None) -> None:
         self.is_over = True
         shared, call, reply, relay, client = self._shared, self._call, self._reply, self._relay, self._client
         shared.leave(self)
@@ -387,11 +396,12 @@ class Exchange:
         self._client = self._engine = self._relay = None
         status, code = reply.status, self._code
         gap_s = relay.worst_gap_s if relay is not None and self._has_token else 0.0
-        in_stream = code != "" and status == 200
-        edge = Edge(call.request_id.decode("latin-1"), call.route.path, status, code, in_stream, gap_s)
-        record = shared.driver.close(self._request.id)
+        edge = Edge(
+            call.request_id.decode("latin-1"), call.route.path, status, code, code != "" and status == 200, gap_s
+        )
+        record = shared.driver.close(self._request.id, now)
         if refused is not None:
             record.refused, record.outcome = refused, None
         shared.journal.closed(record, edge)
         if client is not None:
-            client.exchange_over(keeps_alive=reply.keeps_alive)
+            client.exchange_over(reply.keeps_alive, now)

@@ -25,8 +25,8 @@ from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared
 from tidegate.lens.row import Edge
 from tidegate.policy.decisions import Reason
-from tidegate.wire import header_names as names
 from tidegate.wire.errors import MISTAKES, REFUSALS, Mistake, retry_headers
+from tidegate.wire.header_names import REASON, X_REQUEST_ID
 from tidegate.wire.requests import Incoming
 
 
@@ -96,55 +96,59 @@ class Gateway:
 
     # ---- requests ---------------------------------------------------------------------------
 
-    def begin(self, connection: ClientConnection, incoming: Incoming) -> None:
+    def begin(self, connection: ClientConnection, incoming: Incoming, now: float) -> None:
         """Start what ``incoming`` asks for; it may be over when this returns."""
-        path = _path(incoming.target)
+        route = ROUTES.get(incoming.target)
         try:
-            if not path.startswith(b"/v1/") or path.startswith(b"/v1/models"):
-                self._answer_locally(connection, incoming, path)
-            elif self._shared.is_draining:
-                self._refuse_draining(connection, incoming)
-            else:
-                self._begin_exchange(connection, incoming, self._route(incoming, path))
+            if route is None or incoming.method != b"POST" or self._shared.is_draining:
+                route = self._route(connection, incoming)
+            if route is not None:
+                self._begin_exchange(connection, incoming, route, now)
         except RejectedError as rejected:
             error = MISTAKES[rejected.mistake]
             body = error.body(rejected.mistake.value, rejected.detail, rejected.param)
             self._answer(connection, incoming, error.status, body, rejected.mistake.value)
 
-    def _route(self, incoming: Incoming, path: bytes) -> Route:
+    def _route(self, connection: ClientConnection, incoming: Incoming) -> Route | None:
+        """Where the call goes; None when it was answered here."""
+        path = _path(incoming.target)
         route = ROUTES.get(path)
-        if route is not None:
-            if incoming.method != b"POST":
-                raise RejectedError(Mistake.WRONG_METHOD, "use POST")
-            return route
+        if route is None and (not path.startswith(b"/v1/") or path.startswith(b"/v1/models")):
+            self._answer_locally(connection, incoming, path)
+            return None
+        if self._shared.is_draining:
+            reason = Reason.SHUTTING_DOWN
+            error = REFUSALS[reason]
+            self._answer(connection, incoming, error.status, error.body(reason.value), reason.value)
+            return None
+        if route is None:
+            route = self._passed_through(incoming, path)
+        elif incoming.method != b"POST":
+            raise RejectedError(Mistake.WRONG_METHOD, "use POST")
+        return route
+
+    def _passed_through(self, incoming: Incoming, path: bytes) -> Route:
         if self._are_paths_strict:
             raise RejectedError(Mistake.NO_ROUTE, "and paths are strict here")
         if incoming.method not in PASSED_METHODS:
             raise RejectedError(Mistake.WRONG_METHOD)
         return passed_through(path)
 
-    def _begin_exchange(self, connection: ClientConnection, incoming: Incoming, route: Route) -> None:
-        request_id = incoming.fields.get(names.X_REQUEST_ID, b"")[:LONGEST_KEY]
+    def _begin_exchange(self, connection: ClientConnection, incoming: Incoming, route: Route, now: float) -> None:
         number = next(self._numbers)
-        if not request_id:
-            request_id = b"%b-%x" % (self._id_prefix, number)
-        request, call = self._intake.read(incoming, route, request_id, connection.source, number, self.now())
+        request_id = incoming.fields.get(X_REQUEST_ID, b"")[:LONGEST_KEY] or b"%b-%x" % (self._id_prefix, number)
+        request, call = self._intake.read(incoming, route, request_id, connection.source, number, now)
         if self._keeps_answers:
             request.cache_key = self._intake.cache_key(request, call)
-        reply = self._reply(connection, incoming)
-        exchange = Exchange(self._shared, connection, call, request, reply)
+        exchange = Exchange(self._shared, connection, call, request, self._reply(connection, incoming))
         connection.attach(exchange)
         exchange.start()
 
     def _reply(self, connection: ClientConnection, incoming: Incoming) -> Reply:
         if connection.transport is None:
             raise ConnectionError("the client left before its request was read")
-        return Reply(
-            connection.transport,
-            keeps_alive=incoming.keeps_alive and not self._shared.is_draining,
-            is_http10=incoming.is_http10,
-            omits_body=incoming.method == b"HEAD",
-        )
+        keeps_alive = incoming.keeps_alive and not self._shared.is_draining
+        return Reply(connection.transport, incoming.is_http10, keeps_alive)
 
     # ---- answers of our own -----------------------------------------------------------------
 
@@ -186,11 +190,6 @@ class Gateway:
         if incoming.method not in (b"GET", b"HEAD"):
             raise RejectedError(Mistake.WRONG_METHOD, "use GET")
 
-    def _refuse_draining(self, connection: ClientConnection, incoming: Incoming) -> None:
-        reason = Reason.SHUTTING_DOWN
-        error = REFUSALS[reason]
-        self._answer(connection, incoming, error.status, error.body(reason.value), reason.value)
-
     def reject(self, connection: ClientConnection, mistake: Mistake, detail: str, status: int) -> None:
         """Answer bytes that are no request; the connection can carry nothing more."""
         incoming = Incoming(b"", b"", [])
@@ -209,23 +208,26 @@ class Gateway:
         is_recorded: bool = True,
     ) -> None:
         reply = self._reply(connection, incoming)
+        reply.omits_body = incoming.method == b"HEAD"
         number = next(self._numbers)
-        request_id = incoming.fields.get(names.X_REQUEST_ID, b"")[:LONGEST_KEY] or b"%b-%x" % (self._id_prefix, number)
+        request_id = incoming.fields.get(X_REQUEST_ID, b"")[:LONGEST_KEY] or b"%b-%x" % (self._id_prefix, number)
         lines = JSON_LINE + b"x-request-id: %b\r\n" % request_id
         if code:
-            lines += b"%b: %b\r\n" % (names.REASON, code.encode()) + _retry_lines(status)
+            lines += b"%b: %b\r\n" % (REASON, code.encode()) + _retry_lines(status)
         reply.whole(status, lines, body)
+        now = self.now()
         if is_recorded:
             edge = Edge(request_id.decode("latin-1"), _path(incoming.target)[:128].decode("latin-1"), status, code)
-            now = self.now()
             self._around.journal.rejected(edge, number, now, now, len(incoming.body))
         if incoming.method:
-            connection.exchange_over(keeps_alive=reply.keeps_alive)
+            connection.exchange_over(reply.keeps_alive, now)
 
     # ---- the clock and the end --------------------------------------------------------------
 
     def tick(self, now: float) -> None:
         """Every timeout of running exchanges."""
+        for pool in self._shared.pools.values():
+            pool.now = now
         for exchange in tuple(self._shared.live):
             exchange.tick(now)
 
@@ -234,7 +236,7 @@ class Gateway:
         for connection in tuple(self.connections):
             connection.sweep(now)
         for pool in self._shared.pools.values():
-            pool.sweep(now)
+            pool.sweep()
 
     @property
     def open_requests(self) -> int:

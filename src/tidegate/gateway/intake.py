@@ -107,10 +107,9 @@ class Intake:
 
     def _take_body(self, request: Request, call: Call, body: Body) -> None:
         fields = body.fields
-        prompt = call.prompt = body.prompt()
         request.streaming = fields.stream is True
-        request.prompt_tokens = self._ratios.tokens(request.upstream, prompt)
-        request.prompt_exact = prompt.tokens is not None
+        request.prompt_tokens = self._ratios.tokens(request.upstream, body)
+        request.prompt_exact = body.prompt_tokens is not None
         bound = fields.output_tokens
         # llama.cpp's clients write -1 for "no bound".
         if bound is not None and bound >= 0:
@@ -119,7 +118,7 @@ class Intake:
             wanted = max(1, fields.n or 1, fields.best_of or 1)
             if wanted > MOST_SEQUENCES:
                 raise RejectedError(Mistake.BAD_FIELD, f"at most {MOST_SEQUENCES} answers at a time", "n")
-            request.sequences = wanted * prompt.sequences
+            request.sequences = wanted * body.prompts
         if fields.service_tier is not None and request.class_hint is None:
             request.class_hint = TIER_CLASSES.get(fields.service_tier)
         if request.session is None and fields.user:

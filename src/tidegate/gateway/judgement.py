@@ -1,10 +1,12 @@
-"""What an engine's complete answer means, and how much of a failed one a client is shown."""
+"""What an engine's answer or silence means, and how much of a failed answer a client is shown."""
 
 from __future__ import annotations
 
 import msgspec
 
+from tidegate.gateway.relay import Relay
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.permit import Permit
 from tidegate.wire.errors import FAILURES
 
 _BUSY_WORDS = (b"busy", b"overload", b"capacity", b"queue", b"too many", b"no slot")
@@ -45,3 +47,14 @@ def shown_error(status: int, body: bytes, outcome: Outcome) -> bytes:
         error = {"message": detail, "type": "invalid_request_error", "param": None, "code": outcome.value}
         return msgspec.json.encode({"error": error})
     return FAILURES[outcome].body(outcome.value, detail)
+
+
+def overdue(permit: Permit, relay: Relay | None, has_token: bool, now: float) -> Outcome | None:
+    """Which of the attempt's three times has run out, if any."""
+    if now >= permit.total_by:
+        return Outcome.TOTAL_TIMEOUT
+    if not has_token and (relay is None or relay.scan is not None):
+        return Outcome.FIRST_BYTE_TIMEOUT if now >= permit.first_byte_by else None
+    if relay is not None and now - relay.last_read_at >= permit.gap_s:
+        return Outcome.GAP_TIMEOUT
+    return None

@@ -39,16 +39,15 @@ class Pool:
         self._idle: deque[EngineConnection] = deque()
         self._dials: set[asyncio.Task[None]] = set()
         self._is_closed = False
+        self.now = loop.time()
+        """The loop's clock as of the last tick: exact enough for ages of seconds."""
 
     def take(self) -> EngineConnection | None:
         """An idle connection that is young enough to be trusted, or None."""
         idle = self._idle
-        if not idle:
-            return None
-        oldest_allowed = self._loop.time() - self._timers.reuse_s
         while idle:
             connection = idle.pop()
-            if connection.is_open and connection.idle_since >= oldest_allowed:
+            if connection.is_open and self.now - connection.idle_since <= self._timers.reuse_s:
                 return connection
             connection.close()
         return None
@@ -65,7 +64,7 @@ class Pool:
             connection.close()
             return
         connection.is_reused = True
-        connection.idle_since = self._loop.time()
+        connection.idle_since = self.now
         self._idle.append(connection)
 
     def forget(self, connection: EngineConnection) -> None:
@@ -73,9 +72,9 @@ class Pool:
         if connection in self._idle:
             self._idle.remove(connection)
 
-    def sweep(self, now: float) -> None:
+    def sweep(self) -> None:
         """Close what has been idle too long."""
-        while self._idle and self._idle[0].idle_since < now - self._timers.reuse_s:
+        while self._idle and self.now - self._idle[0].idle_since > self._timers.reuse_s:
             self._idle.popleft().close()
 
     def close(self) -> None:

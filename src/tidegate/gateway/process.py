@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 from typing import Any
 
 from tidegate.errors import TidegateError
@@ -143,7 +144,7 @@ class DataProcess:
             driver=self._driver,
             journal=self._journal,
             dial=Dialer(),
-            draws=lambda: generator.getrandbits(64),
+            draws=partial(generator.getrandbits, 64),
             poll_soon=lambda replica: self._send(PollSoon(replica)),
         )
         self._gateway = Gateway(settings, around)

@@ -96,15 +96,8 @@ class Relay:
         return events
 
     def whole_body(self) -> bytes:
-        """The body of a held answer, its usage read."""
-        held = self.held or []
-        body = held[0] if len(held) == 1 else b"".join(held)
-        self._read_usage(body)
-        return body
-
-    def send_whole(self, body: bytes) -> None:
-        """Send a held answer as the engine gave it."""
-        self._reply.whole(self.status, self._head_lines(), body)
+        """The body of a held answer."""
+        return b"".join(self.held or ())
 
     def end(self) -> None:
         """The answer is complete and was not held."""
@@ -139,6 +132,14 @@ class Relay:
             self._completion_tokens = usage_count(text, COMPLETION_TOKENS)
 
     def _head_lines(self) -> bytes:
-        lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] not in NOT_RETURNED]
-        lines.append(self._own_lines)
-        return b"".join(lines)
+        return passed_lines(self.headers) + self._own_lines
+
+
+def is_whole(reader: ResponseReader) -> bool:
+    """A JSON answer without fault, which needs no relay when it came in one read."""
+    return reader.status < 400 and dict(reader.headers).get(CONTENT_TYPE, b"").startswith(b"application/json")
+
+
+def passed_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The engine's header lines that a client gets."""
+    return b"".join([b"%b: %b\r\n" % header for header in headers if header[0] not in NOT_RETURNED])

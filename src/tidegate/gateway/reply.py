@@ -19,22 +19,16 @@ def header_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
 class Reply:
     """Writes at once; knows nothing of what it carries."""
 
-    __slots__ = ("_is_chunked", "_is_http10", "_omits_body", "_transport", "has_head", "keeps_alive", "status")
+    __slots__ = ("_is_chunked", "_is_http10", "_transport", "has_head", "keeps_alive", "omits_body", "status")
 
-    def __init__(
-        self,
-        transport: asyncio.Transport,
-        *,
-        keeps_alive: bool = True,
-        is_http10: bool = False,
-        omits_body: bool = False,
-    ) -> None:
+    def __init__(self, transport: asyncio.Transport, is_http10: bool, keeps_alive: bool) -> None:
         self._transport = transport
         self._is_chunked = False
         self._is_http10 = is_http10
-        self._omits_body = omits_body
         self.keeps_alive = keeps_alive
         """The connection can carry another request after this answer."""
+        self.omits_body = False
+        """Answers HEAD."""
         self.has_head = False
         self.status = 0
         """0 until the head is sent."""
@@ -42,7 +36,7 @@ class Reply:
     def whole(self, status: int, headers: bytes, body: bytes) -> None:
         """Send everything in one write. ``headers``: ended lines, without length and connection."""
         head = self._head(status, headers, b"content-length: %d\r\n" % len(body))
-        self._transport.write(head if self._omits_body else head + body)
+        self._transport.write(head if self.omits_body else head + body)
 
     def open(self, status: int, headers: bytes, length: bytes | None, first: bytes) -> None:
         """Send the head and the first piece of a body of ``length`` bytes (decimal; None: not known yet)."""

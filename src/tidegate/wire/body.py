@@ -45,52 +45,40 @@ class Fields(msgspec.Struct):
         return None
 
 
-class Prompt:
-    """The size of what goes in. ``tokens`` is exact where the client sent token ids, else None."""
-
-    __slots__ = ("images", "sequences", "text_bytes", "tokens")
-
-    def __init__(self, text_bytes: int = 0, sequences: int = 1, tokens: int | None = None, images: int = 0) -> None:
-        self.text_bytes = text_bytes
-        """JSON bytes of text, all sequences together."""
-        self.sequences = sequences
-        self.tokens = tokens
-        """Of all sequences together."""
-        self.images = images
-
-
 _fields = msgspec.json.Decoder(Fields)
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _texts = msgspec.json.Decoder(list[str])
 
 
 class Body:
-    """A JSON object as it came. ``cuts`` are data URIs set aside, in order."""
+    """A JSON object as it came, and how much of a prompt is in it."""
 
-    __slots__ = ("_cuts", "_marker", "_text", "fields", "size_bytes")
+    __slots__ = ("_cuts", "_marker", "_text", "fields", "images", "prompt_tokens", "prompts", "text_bytes")
 
     def __init__(self, text: bytes) -> None:
         """Raises ``ProtocolError`` (400) when ``text`` is no JSON object or a field has a wrong type."""
-        self.size_bytes = len(text)
         self._cuts: list[bytes] = []
+        """Data URIs set aside, in order."""
         self._marker = _NO_MARKER
         self._text = text
-        if self.size_bytes > CUT_ABOVE_BYTES:
+        if len(text) > CUT_ABOVE_BYTES:
             self._cut()
         try:
-            self.fields = _fields.decode(self._text)
+            fields = self.fields = _fields.decode(self._text)
         except msgspec.DecodeError as error:
             raise ProtocolError(str(error)) from None
-
-    def prompt(self) -> Prompt:
-        """How much goes in: ``messages``, else ``prompt``, else ``input``."""
-        fields = self.fields
         raw = bytes(fields.messages)
-        if raw:
-            # "image" begins the type and the key of an image part, "input_image" those of the Responses API.
-            return self._with_images(raw) if b"image" in raw else Prompt(len(raw))
-        raw = bytes(fields.prompt) or bytes(fields.input)
-        return _of_text(raw) if raw else Prompt()
+        self.text_bytes = len(raw)
+        """JSON bytes of the prompt's text, all prompts together."""
+        self.prompts = 1
+        """Prompts in one call: a list of strings or of token lists has several."""
+        self.prompt_tokens: int | None = None
+        """Exact, where the client sent token ids; of all prompts together."""
+        self.images = 0
+        if not raw:
+            self._measure_text(bytes(fields.prompt) or bytes(fields.input))
+        elif b"image" in raw:
+            self._measure_images(raw)
 
     def edited(self, changes: dict[str, Any]) -> bytes:
         """The body with ``changes`` written in; every other value keeps its bytes."""
@@ -101,10 +89,25 @@ class Body:
             members[name] = msgspec.json.encode(value)
         return self._restored(_joined(members))
 
-    def _with_images(self, raw: bytes) -> Prompt:
+    def _measure_images(self, raw: bytes) -> None:
         if not self._cuts:
             raw = _without_data_uris(raw, b"", [])
-        return Prompt(len(raw), images=len(_IMAGE_PART.findall(raw)))
+        self.text_bytes = len(raw)
+        self.images = len(_IMAGE_PART.findall(raw))
+
+    def _measure_text(self, raw: bytes) -> None:
+        """A string, a list of strings, a list of token ids, or a list of such lists."""
+        self.text_bytes = len(raw)
+        if not raw.startswith(b"["):
+            return
+        first = raw[1:].lstrip()[:1]
+        if first == b'"':
+            self.prompts = _strings_in(raw)
+        elif first == b"[":
+            self.prompts = raw.count(b"[") - 1
+            self.prompt_tokens = raw.count(b",") + 1
+        elif first.isdigit():
+            self.prompt_tokens = raw.count(b",") + 1
 
     def _cut(self) -> None:
         # The marker must not occur in the text itself, or a client could move its own cuts about.
@@ -152,19 +155,8 @@ def _joined(members: dict[str, Any]) -> bytes:
     return b"{%b}" % b",".join([b"%b:%b" % (msgspec.json.encode(name), raw) for name, raw in members.items()])
 
 
-def _of_text(raw: bytes) -> Prompt:
-    """A string, a list of strings, a list of token ids, or a list of such lists."""
-    if not raw.startswith(b"["):
-        return Prompt(len(raw))
-    first = raw[1:].lstrip()[:1]
-    if first == b'"':
-        try:
-            return Prompt(len(raw), sequences=len(_texts.decode(raw)))
-        except msgspec.DecodeError:
-            return Prompt(len(raw))
-    if first == b"[":
-        lists = raw.count(b"[") - 1
-        return Prompt(sequences=lists, tokens=raw.count(b",") + 1)
-    if first.isdigit():
-        return Prompt(tokens=raw.count(b",") + 1)
-    return Prompt(len(raw))
+def _strings_in(raw: bytes) -> int:
+    try:
+        return len(_texts.decode(raw))
+    except msgspec.DecodeError:
+        return 1
