@@ -13,9 +13,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tidegate.wire.fetch import Reply, fetch
 
-WITHIN_S = 60.0
+WITHIN_S = 30.0
 """For a start of two interpreters on a machine that is busy with other tests."""
 RUN = "from tidegate.cli.main import app; app()"
 
@@ -44,8 +46,11 @@ class Served:
 
     async def printed(self, text: str, times: int = 1) -> None:
         """Wait until ``text`` stands in so many lines; fails when the process ends first."""
-        async with asyncio.timeout(WITHIN_S), self._news:
-            await self._news.wait_for(lambda: self._count(text) >= times or self.process.returncode is not None)
+        try:
+            async with asyncio.timeout(WITHIN_S), self._news:
+                await self._news.wait_for(lambda: self._count(text) >= times or self.process.returncode is not None)
+        except TimeoutError:
+            pytest.fail(f"{text!r} was not printed:\n{self.text}")
         assert self._count(text) >= times, self.text
 
     def _count(self, text: str) -> int:
