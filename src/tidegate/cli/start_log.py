@@ -29,7 +29,7 @@ def free_slots(view: dict[str, Any] | None) -> tuple[int | None, int | None]:
 def address_line(settings: Settings, ready: Ready, admin_port: int) -> str:
     """Where it listens, known before any engine is ready."""
     admin = f"http://{_reachable(settings.server.admin_host)}:{admin_port}"
-    return f"OpenAI API at {_base(ready)}/v1, metrics and admin at {admin}"
+    return f"OpenAI API at {_address(ready)}/v1, metrics and admin at {admin}"
 
 
 def ready_lines(settings: Settings, ready: Ready, view: dict[str, Any] | None) -> list[str]:
@@ -39,11 +39,11 @@ def ready_lines(settings: Settings, ready: Ready, view: dict[str, Any] | None) -
     key = ' -H "authorization: Bearer $KEY"' if settings.server.api_keys else ""
     return [
         ready_line(*free_slots(view)),
-        f"Try: curl {_base(ready)}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
+        f"Try: curl {_address(ready)}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'",
     ]
 
 
-def _base(ready: Ready) -> str:
+def _address(ready: Ready) -> str:
     return f"http://{_reachable(ready.host)}:{ready.port}"
 
 
