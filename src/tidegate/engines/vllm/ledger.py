@@ -1,0 +1,201 @@
+"""Who may begin, and who goes on, so that the KV pool is enough for all that run.
+
+The scheduler keeps the claims' counts true and asks in this order, step by step:
+
+    pauses(free) → admits(claim), down the waiting queue → seat or unseat what really began.
+
+Rule ``worst_case`` keeps Σ longest <= pool; rule ``peak`` the peak of the forecast <= pool. With ``guaranteed`` the
+state stays safe besides: an admission or a block is only granted if all could still run to their ends, so that vLLM
+always finds a block for somebody and has nobody to preempt. Blocks that several share through the prefix cache count
+once for each, so what the ledger thinks free is never more than what is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from tidegate.engines.vllm.claim import Claim
+from tidegate.engines.vllm.forecast import Forecast
+from tidegate.engines.vllm.lengths import LengthHistory
+from tidegate.engines.vllm.overtaking import Overtaking
+from tidegate.engines.vllm.pauses import Pauses
+from tidegate.engines.vllm.reservation import Pool, Reservation
+from tidegate.engines.vllm.safety import is_safe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What operators see; blocks, or events since the start."""
+
+    pool_blocks: int
+    held_blocks: int
+    """In block tables, shared ones once for each."""
+    reserved_blocks: int
+    """Promised to those that run: the sum of their longest, or the peak of their forecast."""
+    peak_reserved_blocks: int
+    overtakes: int
+    preemptions: int
+    pauses: int
+    paused_steps: int
+    leaked: int
+    """Claims of sequences that the engine does not know any more. Not 0: a bug."""
+
+
+class Ledger:
+    """The claims of one engine on its pool."""
+
+    def __init__(self, reservation: Reservation, pool: Pool, lengths: LengthHistory | None = None) -> None:
+        self.reservation = reservation
+        self.pool = pool
+        self.lengths = LengthHistory() if lengths is None else lengths
+        self.overtaking = Overtaking(reservation.overtakes)
+        self.pausing = Pauses(None if reservation.is_guaranteed else reservation.pause_steps)
+        self.seated: dict[str, Claim] = {}
+        """Those that run, oldest first."""
+        self.preemptions = 0
+        self.peak_reserved_blocks = 0
+        self._has_paused = False
+        self._forecast: Forecast | None = None
+
+    def pauses(self, running: Iterable[Claim], free_blocks: int) -> list[str]:
+        """A step begins: who of the ``running``, given in the order in which they are served, must not take a
+        block in it. ``free_blocks`` is what the engine can really give."""
+        self.overtaking.look()
+        self._forecast = None
+        paused = [] if self.reservation.rule == "worst_case" else self._short_of_blocks(list(running), free_blocks)
+        # All paused would be a standstill. It needs a shortage that only the engine can end.
+        if len(paused) == len(self.seated):
+            paused = []
+        self.pausing.commit(paused)
+        self._has_paused = bool(paused)
+        return paused
+
+    def admits(self, claim: Claim) -> bool:
+        """Whether the next of the waiting queue may begin now; if so it is seated."""
+        overtaking = self.overtaking
+        if self._has_paused or overtaking.is_closed or not self._fits(claim):
+            overtaking.block(claim.id, never_passed=claim.is_preempted)
+            return False
+        self.seated[claim.id] = claim
+        self._forecast = None
+        return True
+
+    def begin(self, claim: Claim, passed: int) -> None:
+        """It was admitted and did begin, past the first ``passed`` that were blocked in this look."""
+        claim.is_preempted = False
+        self.overtaking.forget(claim.id)
+        self.overtaking.pass_by(self.overtaking.blocked[:passed])
+
+    def unseat(self, request_id: str) -> None:
+        """Its blocks are free: it has ended, was preempted, or did not begin after all."""
+        if self.seated.pop(request_id, None) is not None:
+            self._forecast = None
+
+    def forget(self, request_id: str) -> None:
+        """The engine has done with it."""
+        self.unseat(request_id)
+        self.overtaking.forget(request_id)
+
+    def preempted(self, claim: Claim) -> None:
+        """The engine took its blocks away."""
+        claim.is_preempted = True
+        self.preemptions += 1
+
+    def figures(self, known: Collection[str]) -> Figures:
+        """``known``: the sequences that the engine has, running or waiting."""
+        return Figures(
+            pool_blocks=self.pool.blocks,
+            held_blocks=sum(claim.held_blocks for claim in self.seated.values()),
+            reserved_blocks=self.reserved_blocks(),
+            peak_reserved_blocks=self.peak_reserved_blocks,
+            overtakes=self.overtaking.overtakes,
+            preemptions=self.preemptions,
+            pauses=self.pausing.sequences,
+            paused_steps=self.pausing.paused_steps,
+            leaked=sum(each not in known for each in self.seated),
+        )
+
+    def reserved_blocks(self) -> int:
+        """Promised to those that are seated."""
+        if self.reservation.rule == "worst_case":
+            return sum(map(self.pool.most_blocks, self.seated.values()))
+        return self._future().peak
+
+    def _fits(self, claim: Claim) -> bool:
+        # Whoever is alone may always run: the engine refuses what can never fit.
+        if not self.seated:
+            return True
+        if self.reservation.rule == "worst_case":
+            reserved = self.reserved_blocks() + self.pool.most_blocks(claim)
+        elif self.reservation.is_guaranteed and not self._stays_safe_with(claim):
+            return False
+        else:
+            reserved = self._future().peak_with(self._left(claim), claim.tokens + self.pool.slack_tokens)
+        if reserved > self.pool.blocks:
+            return False
+        self.peak_reserved_blocks = max(self.peak_reserved_blocks, reserved)
+        return True
+
+    def _left(self, claim: Claim) -> int:
+        if not self.reservation.learns:
+            return claim.most_left_tokens
+        return self.lengths.left_tokens(claim.most_output_tokens, claim.output_tokens, self.reservation.quantile)
+
+    def _future(self) -> Forecast:
+        if self._forecast is None:
+            slack = self.pool.slack_tokens
+            ends = ((self._left(claim), claim.tokens + slack) for claim in self.seated.values())
+            self._forecast = Forecast(self.pool.layout, ends)
+        return self._forecast
+
+    def _stays_safe_with(self, claim: Claim) -> bool:
+        states = [*map(self._state, self.seated.values()), self._state(claim)]
+        free = self.pool.blocks - sum(held for held, _ in states)
+        return free >= 0 and is_safe(states, free)
+
+    def _state(self, claim: Claim) -> tuple[int, int]:
+        """Held once its next step is done, and at its longest."""
+        held = max(claim.held_blocks, self.pool.next_blocks(claim))
+        return held, max(held, self.pool.most_blocks(claim))
+
+    def _short_of_blocks(self, running: list[Claim], free_blocks: int) -> list[str]:
+        wanting = [(claim, more) for claim in running if (more := self.pool.next_blocks(claim) - claim.held_blocks) > 0]
+        if sum(more for _, more in wanting) <= free_blocks and not self.reservation.is_guaranteed:
+            return []
+        paused = []
+        book = _Book(self, free_blocks)
+        for claim, more in wanting:
+            if not book.grant(claim, more) and self.pausing.may_pause(claim.id):
+                paused.append(claim.id)
+        return paused
+
+
+class _Book:
+    """What is left in one step while blocks are granted, one sequence after the other."""
+
+    def __init__(self, ledger: Ledger, free_blocks: int) -> None:
+        self._is_guaranteed = ledger.reservation.is_guaranteed
+        self._free = free_blocks
+        pool = ledger.pool
+        self._states = {
+            claim.id: (claim.held_blocks, max(claim.held_blocks, pool.most_blocks(claim)))
+            for claim in ledger.seated.values()
+        }
+        self._unheld = pool.blocks - sum(held for held, _ in self._states.values())
+
+    def grant(self, claim: Claim, more: int) -> bool:
+        if more > self._free or (self._is_guaranteed and not self._is_safe_after(claim, more)):
+            return False
+        self._free -= more
+        return True
+
+    def _is_safe_after(self, claim: Claim, more: int) -> bool:
+        held, most = self._states[claim.id]
+        self._states[claim.id] = (held + more, most)
+        self._unheld -= more
+        if self._unheld >= 0 and is_safe(self._states.values(), self._unheld):
+            return True
+        self._states[claim.id] = (held, most)
+        self._unheld += more
+        return False
