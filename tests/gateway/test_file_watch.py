@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.gateway.virtual_time import run_virtual
 from tidegate.gateway.file_watch import INTERVAL_S, watch
+from tidegate.testing.virtual_loop import run_virtually
 
 
 def test_edits_renames_and_swapped_links_are_each_noticed_once(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_edits_renames_and_swapped_links_are_each_noticed_once(tmp_path: Path) -
         await asyncio.sleep(3 * INTERVAL_S)
         watching.cancel()
 
-    run_virtual(body())
+    run_virtually(body())
     assert noticed == ["three", "two", "four"]
 
 
@@ -56,5 +56,5 @@ def test_a_file_that_is_still_being_written_is_left_alone(tmp_path: Path) -> Non
         await asyncio.sleep(3 * INTERVAL_S)
         watching.cancel()
 
-    run_virtual(body())
+    run_virtually(body())
     assert noticed == ["two"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from tests.gateway.virtual_time import run_virtual
 from tidegate.errors import EngineError
 from tidegate.gateway.polling import INTERVAL_S, SOON_FOR_S, SOON_INTERVAL_S, STALE_AFTER_S, Polling
 from tidegate.policy.reading import Reading
+from tidegate.testing.virtual_loop import run_virtually
 
 
 class Engine:
@@ -57,7 +57,7 @@ def test_a_replica_is_read_at_once_and_then_at_the_interval() -> None:
         assert polling.latest["a"] is seen.readings[-1][1]
         await polling.close()
 
-    run_virtual(body())
+    run_virtually(body())
 
 
 def test_a_replica_in_a_hurry_is_read_at_once_and_often_for_a_while_only() -> None:
@@ -77,7 +77,7 @@ def test_a_replica_in_a_hurry_is_read_at_once_and_often_for_a_while_only() -> No
         assert gaps(engine.asked_at)[-1] == INTERVAL_S
         await polling.close()
 
-    run_virtual(body())
+    run_virtually(body())
 
 
 def test_many_wishes_for_haste_do_not_make_a_busy_loop() -> None:
@@ -91,7 +91,7 @@ def test_many_wishes_for_haste_do_not_make_a_busy_loop() -> None:
         assert len(engine.asked_at) <= 3
         await polling.close()
 
-    run_virtual(body())
+    run_virtually(body())
 
 
 def test_an_engine_that_bears_few_looks_is_not_looked_at_more_often() -> None:
@@ -103,7 +103,7 @@ def test_an_engine_that_bears_few_looks_is_not_looked_at_more_often() -> None:
         assert gaps(engine.asked_at) == [5.0, 5.0]
         await polling.close()
 
-    run_virtual(body())
+    run_virtually(body())
 
 
 def test_an_engine_that_cannot_be_reached_is_not_ready_at_once_and_says_why() -> None:
@@ -120,7 +120,7 @@ def test_an_engine_that_cannot_be_reached_is_not_ready_at_once_and_says_why() ->
         assert seen.shows_ready()
         await polling.close()
 
-    run_virtual(body())
+    run_virtually(body())
 
 
 def test_an_engine_that_is_silent_is_given_time_before_it_counts_as_not_ready() -> None:
@@ -139,7 +139,7 @@ def test_an_engine_that_is_silent_is_given_time_before_it_counts_as_not_ready() 
         assert "no reading for" in seen.readings[-1][1].error
         await polling.close()
 
-    run_virtual(body())
+    run_virtually(body())
 
 
 def test_one_that_hangs_delays_no_other() -> None:
@@ -152,7 +152,7 @@ def test_one_that_hangs_delays_no_other() -> None:
         assert len(sound.asked_at) == 5
         await polling.close()
 
-    run_virtual(body())
+    run_virtually(body())
 
 
 def test_following_others_leaves_the_unchanged_alone_and_forgets_the_gone() -> None:
@@ -171,4 +171,4 @@ def test_following_others_leaves_the_unchanged_alone_and_forgets_the_gone() -> N
         await asyncio.sleep(5)
         assert len(stays.asked_at) == 3
 
-    run_virtual(body())
+    run_virtually(body())

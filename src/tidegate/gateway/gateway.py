@@ -88,11 +88,11 @@ class Gateway:
             kept = old.pop(endpoint.name, None)
             if kept is None or kept.endpoint != endpoint:
                 if kept is not None:
-                    kept.close()
+                    kept.retire()
                 kept = Pool(endpoint, settings.timers, self._around.loop, self._around.dial)
             self._shared.pools[endpoint.name] = kept
         for gone in old.values():
-            gone.close()
+            gone.retire()
 
     # ---- requests ---------------------------------------------------------------------------
 

@@ -77,11 +77,16 @@ class Pool:
         while self._idle and self.now - self._idle[0].idle_since > self._timers.reuse_s:
             self._idle.popleft().close()
 
-    def close(self) -> None:
-        """The replica is no longer configured: idle connections go now, busy ones when they are done."""
+    def retire(self) -> None:
+        """The replica is no longer configured so: idle connections go now, busy ones and those that are being opened
+        when they are done. A reload drops nothing."""
         self._is_closed = True
         while self._idle:
             self._idle.popleft().close()
+
+    def close(self) -> None:
+        """The process ends: nothing is waited for."""
+        self.retire()
         for task in self._dials:
             task.cancel()
 
@@ -96,7 +101,7 @@ class Pool:
             caller.engine_unreachable(str(error), attempt)
             return
         except asyncio.CancelledError:
-            caller.engine_unreachable("the replica was removed", attempt)
+            caller.engine_unreachable("the gateway stops", attempt)
             raise
         if not caller.engine_ready(connection, attempt):
             self.release(connection)
