@@ -31,10 +31,9 @@ def teach(timeouts: Timeouts, permit: Permit, outcome: Outcome, streaming: bool,
     seconds, phase = now - permit.admitted_at, TIMED_OUT.get(outcome)
     if phase is not None:
         at_least = permit.gap_s if phase is Phase.GAP else seconds
-        timeouts.learn(permit.timing_key, phase, at_least, now, censored=True)
+        timeouts.learn_at_least(permit.timing_key, phase, at_least, now, timed_out=True)
     elif permit.first_token_at == 0.0 and streaming:
-        # The client left first: its wait is a lower bound, and no sign that we are overloaded.
-        timeouts.learn(permit.timing_key, Phase.FIRST_BYTE, seconds, now)
+        timeouts.learn_at_least(permit.timing_key, Phase.FIRST_BYTE, seconds, now, timed_out=False)
 
 
 def judge_margin(margin: Margin, record: Record, now: float) -> None:

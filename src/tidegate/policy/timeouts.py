@@ -3,10 +3,11 @@
     timeout(phase) = clamp(multiplier × P90, floor, ceiling)          (SPEC S0-40, C8)
 
 per upstream × class × length bucket, backing off to upstream × class, then upstream, then the
-default while fewer than ``min_samples`` are held. Phases: first byte (from send), the longest gap
-inside one answer, total. A timed-out attempt is censored: it lasted at least that long, so it is
-recorded at what was seen and never pulls P90 down. While the share of censored samples is above
-``freeze_share`` learning is frozen: an overloaded engine must not teach us longer timeouts.
+default while fewer than ``min_samples`` are held. Phases: first byte (from admission), the longest
+gap inside one answer, total. An attempt that was cut short is censored: it lasted at least that
+long. It counts only where that could not shorten the timeout, or clients who leave early would pull
+it down until it cut those who stay. While the share of timed-out samples is above ``freeze_share``
+learning is frozen: an overloaded engine must not teach us longer timeouts.
 """
 
 from __future__ import annotations
@@ -65,21 +66,26 @@ class Allowed:
     gap_s: float
     total_s: float
 
+    def of(self, phase: Phase) -> float:
+        return {Phase.FIRST_BYTE: self.first_byte_s, Phase.GAP: self.gap_s, Phase.TOTAL: self.total_s}[phase]
+
 
 Key = tuple[str, str, int]
 MOST_KEYS = 1000
 REFRESH_S = 1.0
+MEMORY = 0.02
+"""Weight of one sample in the share that timed out: the last fifty count."""
 
 
 class _Learned:
     """What one key has seen of every phase."""
 
-    __slots__ = ("censored", "sketches")
+    __slots__ = ("sketches", "timed_out")
 
     def __init__(self) -> None:
         self.sketches = {phase: Sketch() for phase in Phase}
-        self.censored = 0.0
-        """Decaying share of censored samples."""
+        self.timed_out = 0.0
+        """Decaying share of samples that timed out."""
 
 
 class Timeouts:
@@ -104,15 +110,22 @@ class Timeouts:
             known = self._allowed[key] = (now + REFRESH_S, self._work_out(key, now))
         return known[1]
 
-    def learn(self, key: Key, phase: Phase, seconds: float, now: float, *, censored: bool = False) -> None:
+    def learn(self, key: Key, phase: Phase, seconds: float, now: float) -> None:
+        """A phase that went well."""
         learned = self._learned.get(key) or self._add(key)
-        learned.censored += 0.02 * (censored - learned.censored)
-        if learned.censored <= self.config.freeze_share:
+        learned.timed_out -= MEMORY * learned.timed_out
+        if learned.timed_out <= self.config.freeze_share:
             learned.sketches[phase].add(seconds, now)
 
-    def frozen(self, key: Key) -> bool:
-        learned = self._learned.get(key)
-        return learned is not None and learned.censored > self.config.freeze_share
+    def learn_at_least(self, key: Key, phase: Phase, seconds: float, now: float, *, timed_out: bool) -> None:
+        """A phase that was cut short after ``seconds``: by us (``timed_out``) or by its client, which is
+        no sign of overload."""
+        learned = self._learned.get(key) or self._add(key)
+        if timed_out:
+            learned.timed_out += MEMORY * (1.0 - learned.timed_out)
+        shortens = self.config.multiplier * seconds < self.allowed(key, now).of(phase)
+        if learned.timed_out <= self.config.freeze_share and not shortens:
+            learned.sketches[phase].add(seconds, now)
 
     def reconfigure(self, config: TimeoutsConfig) -> None:
         self.config = config
