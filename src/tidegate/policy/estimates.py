@@ -97,7 +97,7 @@ class LatencyFit:
         return [self._n, self._x, self._y, self._xx, self._xy, float(self.samples)]
 
     def restore(self, state: list[float]) -> None:
-        self._n, self._x, self._y, self._xx, self._xy, samples = state
+        self._n, self._x, self._y, self._xx, self._xy, samples = map(float, state)
         self.samples = int(samples)
         self._solve()
 

@@ -34,6 +34,15 @@ def restore(
     Raises:
         ValueError: ``state`` has another form.
     """
+    try:
+        _restore(state, upstreams, marks, margin, now)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"this is not what Path.dump returns: {error!r}") from error
+
+
+def _restore(
+    state: Mapping[str, object], upstreams: Mapping[str, Upstream], marks: Marks, margin: Margin, now: float
+) -> None:
     rows, value, replicas = state.get("marks"), state.get("margin"), state.get("replicas")
     if not (isinstance(rows, list) and isinstance(value, float) and isinstance(replicas, dict)):
         raise ValueError("this is not what Path.dump returns")
