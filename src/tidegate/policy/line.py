@@ -8,6 +8,9 @@ from heapq import heapify, heappop, heappush
 from tidegate.policy.estimates import DrainMeter
 from tidegate.policy.request import Request
 
+MOST_BOOKED_S = 60.0
+"""Appointments are given this far ahead; a flood of refused requests must not outlast itself."""
+
 
 @dataclass(slots=True)
 class Ticket:
@@ -91,7 +94,7 @@ class Line:
         behind those who were sent away before it. Without the second part, everybody refused in one
         burst comes back at the same moment and is refused again."""
         start = max(now + wait_s, self._booked_until)
-        self._booked_until = start + service_s
+        self._booked_until = min(start + service_s, now + MOST_BOOKED_S)
         return start - now
 
     def tickets(self) -> list[Ticket]:
