@@ -80,7 +80,7 @@ def test_clients_with_little_time_do_not_make_their_replica_slow() -> None:
 
 def test_a_replica_whose_first_bytes_come_late_by_what_was_learned_is_left_alone() -> None:
     twenty = {"sequences": 20, "kv_tokens": 20 * 256}
-    config = PathConfig(replicas=(replica_config("a1", **twenty), replica_config("a2", **twenty)))
+    config = PathConfig(replicas=(replica_config("a1", "a", **twenty), replica_config("a2", "a", **twenty)))
     events = Events(Path(config, 0.0))
     for _ in range(40):
         assert isinstance(events.offer(max_tokens=10), Admit)

@@ -14,11 +14,9 @@ from tidegate.policy.marks import MarkKind, Marks
 from tidegate.policy.patience import client_limit
 from tidegate.policy.quota import Quota
 from tidegate.policy.record import Record
-from tidegate.policy.request import Request
+from tidegate.policy.request import ESTIMATE_SLACK, Request
 from tidegate.policy.upstream import Upstream
 
-ESTIMATE_SLACK = 1.3
-"""An estimated prompt is taken to be too long only beyond this factor; an exact one at once."""
 LEAST_RETRY_S = 0.5
 MOST_RETRY_S = 60.0
 
@@ -29,7 +27,7 @@ class State(Protocol):
     marks: Marks
     quota: Quota
 
-    def output_tokens(self, request: Request) -> int: ...
+    def output_tokens(self, request: Request, upstream: Upstream) -> int: ...
 
 
 def validity(state: State, record: Record, upstream: Upstream, _now: float) -> Refuse | None:
@@ -37,7 +35,8 @@ def validity(state: State, record: Record, upstream: Upstream, _now: float) -> R
     request = record.request
     context = upstream.context_tokens
     least = request.prompt_tokens if request.prompt_exact else request.prompt_tokens / ESTIMATE_SLACK
-    if context is not None and least + 1 > context:
+    # One token of output at least, where there is any: embeddings have none.
+    if context is not None and least + (request.max_tokens != 0) > context:
         about = "" if request.prompt_exact else "about "
         return Refuse(
             Reason.NEVER_FITS,
@@ -45,7 +44,7 @@ def validity(state: State, record: Record, upstream: Upstream, _now: float) -> R
             f"This model's maximum context length is {context} tokens, and the prompt has {about}"
             f"{request.prompt_tokens}. Shorten the prompt.",
         )
-    if not upstream.ever_fits(request, state.output_tokens(request)):
+    if not upstream.ever_fits(request, state.output_tokens(request, upstream)):
         return Refuse(
             Reason.POOL_TOO_SMALL,
             None,

@@ -71,12 +71,12 @@ class Path:
             refusal = check(self, record, upstream, now)
             if refusal is not None:
                 return self._refuse(record, refusal, now)
-        self._charge(record)
+        self._charge(record, upstream)
         barred = Reason.BEHIND_OTHERS
         if upstream.queue.requests == 0:
-            replica = upstream.choose(request, self.output_tokens(request), now)
+            replica = upstream.choose(request, self.output_tokens(request, upstream), now)
             if isinstance(replica, Replica):
-                return self._place(record, replica, now)
+                return self._place(record, upstream, replica, now)
             barred = replica
         return self._stand_in_queue(record, upstream, barred, now)
 
@@ -90,15 +90,15 @@ class Path:
         self._open[request.id] = record
         return record
 
-    def _charge(self, record: Record) -> None:
+    def _charge(self, record: Record, upstream: Upstream) -> None:
         request = record.request
-        tokens = request.prompt_tokens + request.sequences * self.output_tokens(request)
+        tokens = request.prompt_tokens + request.sequences * self.output_tokens(request, upstream)
         record.charged_tokens = tokens
         self.quota.charge(request.tenant, tokens)
 
-    def output_tokens(self, request: Request) -> int:
+    def output_tokens(self, request: Request, upstream: Upstream) -> int:
         """Output tokens reserved per sequence."""
-        return self.config.slots.default_max_tokens if request.max_tokens is None else request.max_tokens
+        return self.config.slots.output_tokens(request, upstream.context_tokens)
 
     def _stand_in_queue(self, record: Record, upstream: Upstream, barred: Reason, now: float) -> Decision:
         request, queue = record.request, upstream.queue
@@ -122,18 +122,20 @@ class Path:
 
     def _patience(self, record: Record, upstream: Upstream) -> Patience:
         request = record.request
-        service_s = upstream.service_s(request.prompt_tokens, self.output_tokens(request))
+        service_s = upstream.service_s(request.prompt_tokens, self.output_tokens(request, upstream))
         max_wait_s = self.config.classes.classes[record.service_class].max_wait_s
         return patience(request, record.first_arrived_at, max_wait_s, self.margin.value, service_s)
 
     # ---- PLACEMENT --------------------------------------------------------------------------
 
-    def _place(self, record: Record, replica: Replica, now: float) -> Admit:
-        output_tokens = self.output_tokens(record.request)
+    def _place(self, record: Record, upstream: Upstream, replica: Replica, now: float) -> Admit:
+        output_tokens = self.output_tokens(record.request, upstream)
         permit = self.attempts.begin(record, replica, output_tokens, now)
-        self.allowance.admitted()
-        bound = record.request.max_tokens is None and replica.slots.total is not None
-        return Admit(permit, Alteration(output_tokens) if bound else None)
+        if record.attempts == 1:
+            self.allowance.admitted()
+        known = replica.slots.total is not None
+        bound = self.config.slots.bound(record.request, upstream.context_tokens) if known else None
+        return Admit(permit, None if bound is None else Alteration(bound))
 
     def advance(self, now: float) -> list[Verdict]:
         """The tickets that are decided now."""
@@ -157,7 +159,7 @@ class Path:
         heads = upstream.queue.heads()
         for index, ticket in enumerate(heads):
             record = self._open[ticket.request.id]
-            replica = upstream.choose(ticket.request, self.output_tokens(ticket.request), now)
+            replica = upstream.choose(ticket.request, self.output_tokens(ticket.request, upstream), now)
             if not upstream.replicas or (isinstance(replica, Replica) and self._comes_late(record, upstream, now)):
                 self._refuse_ticket(ticket, upstream, now, verdicts)
                 return True
@@ -179,7 +181,7 @@ class Path:
     ) -> None:
         upstream.queue.dispatch(ticket, now)
         del self._tickets[ticket.id]
-        verdicts.append(Verdict(ticket.id, record.request.id, self._place(record, replica, now)))
+        verdicts.append(Verdict(ticket.id, record.request.id, self._place(record, upstream, replica, now)))
 
     def _expire(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
         for ticket in upstream.queue.expired(now):
@@ -209,7 +211,7 @@ class Path:
 
     def _too_late(self, record: Record, upstream: Upstream, held: Patience, now: float) -> Refuse:
         reason = Reason.DEADLINE_UNREACHABLE if held.is_clients else Reason.QUEUE_TIMEOUT
-        if not any(replica.ready for replica in upstream.replicas):
+        if not any(replica.serves for replica in upstream.replicas):
             reason = Reason.NO_REPLICA
         return Refuse(reason, self._drain_s(record, upstream, now))
 
@@ -241,7 +243,7 @@ class Path:
             if ticket.request is request:
                 upstream.queue.recount(ticket, prompt_tokens)
         request.prompt_tokens = record.prompt_tokens = prompt_tokens
-        request.prompt_exact = True
+        request.prompt_exact = upstream.moved = True
         refusal = entry.validity(self, record, upstream, now)
         return None if refusal is None else refusal.reason
 
@@ -266,18 +268,18 @@ class Path:
         upstream = self.upstreams.get(record.request.upstream)
         if upstream is None:
             return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL), now)
-        if record.live_permits or record.attempts != 1 or not EFFECTS[cause].retry:
+        if record.live_permits or record.attempts != 1 or record.first_token_at or not EFFECTS[cause].retry:
             raise ValueError(f"request {request_id} may not be tried again after {cause.value}")
-        elsewhere = any(each.ready and each.name != record.replica for each in upstream.replicas)
-        if not elsewhere:
-            return self._refuse(record, Refuse(Reason.NO_REPLICA, self._drain_s(record, upstream, now)), now)
-        if not self.allowance.spend(now):
-            refusal = Refuse(Reason.RETRY_ALLOWANCE, self._drain_s(record, upstream, now))
+        refusal = entry.deadline(self, record, upstream, now)
+        if refusal is not None:
             return self._refuse(record, refusal, now)
-        replica = upstream.choose(record.request, self.output_tokens(record.request), now, avoid=record.replica)
+        replica = upstream.choose(record.request, self.output_tokens(record.request, upstream), now, record.replica)
+        # What cannot be placed spends nothing.
+        if isinstance(replica, Replica) and not self.allowance.spend(now):
+            replica = Reason.RETRY_ALLOWANCE
         if isinstance(replica, Reason):
             return self._refuse(record, Refuse(replica, self._drain_s(record, upstream, now)), now)
-        return self._place(record, replica, now)
+        return self._place(record, upstream, replica, now)
 
     def settle(
         self,

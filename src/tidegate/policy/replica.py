@@ -73,6 +73,11 @@ class Replica:
         self._samples_left = SAMPLES_PER_S
         self._sampled_at = 0.0
 
+    @property
+    def serves(self) -> bool:
+        """It is up, and may be given requests."""
+        return self.ready and not self.draining
+
     def gate(self, request: Request, output_tokens: int, now: float) -> Reason | None:
         """The first gate that is closed for a request, or None. Takes nothing."""
         if not self.ready or self.draining:
@@ -236,7 +241,7 @@ class Replica:
         return {"limit": [self.limit.value], "first_token": self.first_token.dump(), "whole": self.whole.dump()}
 
     def restore(self, state: dict[str, list[float]]) -> None:
-        self.limit.value = state["limit"][0]
+        self.limit.value = float(state["limit"][0])
         self.limit.reconfigure(self.limit.config)
         self.first_token.restore(state["first_token"])
         self.whole.restore(state["whole"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NEVER = float("inf")
+ESTIMATE_SLACK = 1.3
+"""An estimated prompt may be off by this factor; an exact one is not."""
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ because no engine shares a block, or a llama.cpp sequence, between two answers.
 Mode ``worst_case`` reserves prompt + max_tokens, so Σ reserved ≤ pool holds at every moment and
 the engine has no reason to preempt (vLLM preempts when running requests outgrow the pool,
 measured in the project's engine notes). A request that sets no bound gets ``default_max_tokens``
-written into it; without that bound its worst case is the whole context.
+written into it where the context has room for that; else its worst case is the whole context.
 
 States (S0-09): Free → Reserved (admitted) → Used (first byte seen) → Free. Foreign load, which
 readings show and our own permits do not explain, counts as reserved.
@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.policy.reading import Capacity
+from tidegate.policy.request import ESTIMATE_SLACK, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,24 @@ class SlotsConfig:
     def __post_init__(self) -> None:
         if self.default_max_tokens < 1:
             raise ValueError(f"slots.default_max_tokens must be at least 1, not {self.default_max_tokens}")
+
+    def bound(self, request: Request, context_tokens: int | None) -> int | None:
+        """The output bound to write into a request, or None: it has one, or prompt and bound may pass the
+        context. Engines refuse such a sum, and without a bound end by themselves where the context does."""
+        if request.max_tokens is not None:
+            return None
+        most = request.prompt_tokens if request.prompt_exact else request.prompt_tokens * ESTIMATE_SLACK
+        fits = context_tokens is None or most + self.default_max_tokens <= context_tokens
+        return self.default_max_tokens if fits else None
+
+    def output_tokens(self, request: Request, context_tokens: int | None) -> int:
+        """Output tokens of one sequence in the worst case."""
+        if request.max_tokens is not None:
+            return request.max_tokens
+        bound = self.bound(request, context_tokens)
+        if bound is None and context_tokens is not None:
+            return max(1, context_tokens - request.prompt_tokens)
+        return self.default_max_tokens
 
 
 class Slots:

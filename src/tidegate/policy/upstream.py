@@ -51,8 +51,7 @@ class Upstream:
     def may_open(self, replica: Replica) -> bool:
         """Whether this replica's breaker may open: only while another one stands in for it."""
         return any(
-            other is not replica and other.ready and not other.draining and other.breaker.state is State.CLOSED
-            for other in self.replicas
+            other is not replica and other.serves and other.breaker.state is State.CLOSED for other in self.replicas
         )
 
     def tokens_per_s(self, service_class: str, now: float) -> float | None:
@@ -61,7 +60,7 @@ class Upstream:
         meter = self.queue.lines[service_class].meter
         rate = meter.tokens_per_s(now) if meter.samples >= FEW_SAMPLES else None
         if rate is None:
-            rate = sum(1 / each.token_s for each in self.replicas if each.token_s > 0 and each.ready)
+            rate = sum(1 / each.token_s for each in self.replicas if each.token_s > 0 and each.serves)
         return rate or None
 
     def service_s(self, prompt_tokens: int, output_tokens: int) -> tuple[float, float]:

@@ -1,0 +1,59 @@
+"""The exact prompt size of a request that waits."""
+
+from __future__ import annotations
+
+from tests.policy.machine import Events, replica_config
+from tidegate.policy.decisions import Admit, Reason, Wait
+from tidegate.policy.outcomes import Outcome
+from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
+
+
+def waiting(estimate: int) -> Events:
+    """One runs and holds half of the slots; the other was estimated so large that it waits."""
+    events = Events(Path(PathConfig(replicas=(replica_config("a1"),)), 0.0))
+    assert isinstance(events.offer(prompt_tokens=4000, max_tokens=96), Admit)
+    assert isinstance(events.offer(prompt_tokens=estimate, max_tokens=96, tenant="t"), Wait)
+    return events
+
+
+def test_a_prompt_that_is_smaller_than_it_seemed_is_placed_at_once() -> None:
+    events = waiting(5000)
+    assert events.path.amend(2, 4000, events.now) is None
+    events.first_token(0)
+    assert len(events.live) == 2
+    assert events.live[1][1].slots == 16
+
+
+def test_it_goes_without_any_other_event() -> None:
+    events = waiting(5000)
+    events.first_token(0)
+    events.path.amend(2, 4000, events.now)
+    events.advance()
+    assert len(events.live) == 2
+
+
+def test_the_queue_counts_the_exact_tokens_and_none_remain_when_it_is_gone() -> None:
+    events = waiting(5000)
+    line = events.path.upstreams["a"].queue.lines["long"]
+    assert line.tokens == 5000
+    events.path.amend(2, 4050, events.now)
+    assert line.tokens == 4050
+    events.cancel(0)
+    assert line.tokens == 0
+
+
+def test_an_exact_prompt_that_can_never_fit_gives_its_reason() -> None:
+    events = waiting(5000)
+    assert events.path.amend(2, 4097, events.now) is Reason.NEVER_FITS
+    events.cancel(0)
+    events.finish()
+
+
+def test_the_tenant_pays_for_what_was_used_not_for_what_was_estimated() -> None:
+    events = waiting(5000)
+    events.path.amend(2, 4000, events.now)
+    events.settle(0, Outcome.OK)
+    events.settle(0, Outcome.OK)
+    account = events.path.quota.accounts["t"]
+    assert (account.charged, account.settled, account.refunded, account.open) == (5096, 4010, 1086, 0)

@@ -1,0 +1,182 @@
+"""One more attempt: only elsewhere, only once, only before the first byte, within the deadline and the allowance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.policy.machine import Events, replica_config
+from tidegate.policy.change import Drain
+from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
+from tidegate.policy.outcomes import EFFECTS, Outcome
+from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.retries import RetriesConfig
+
+A1, A2 = replica_config("a1"), replica_config("a2")
+TWO = PathConfig(replicas=(A1, A2))
+RETRIABLE = [outcome for outcome in Outcome if EFFECTS[outcome].retry]
+
+
+def failed(config: PathConfig = TWO, outcome: Outcome = Outcome.CONNECT_FAILED, **fields: object) -> Events:
+    """One request whose first attempt has failed and which is not decided again yet."""
+    events = Events(Path(config, 0.0))
+    assert isinstance(events.offer(**({"max_tokens": 10} | fields)), Admit)
+    events.path.settle(events.live[0][1], outcome, events.now)
+    return events
+
+
+def again(events: Events, outcome: Outcome = Outcome.CONNECT_FAILED) -> Admit | Answer | Refuse:
+    return events.path.again(events.live[0][0].id, outcome, events.now)
+
+
+@pytest.mark.parametrize("outcome", RETRIABLE)
+def test_a_retry_goes_to_another_replica(outcome: Outcome) -> None:
+    for _ in range(5):
+        events = failed(outcome=outcome)
+        decision = again(events, outcome)
+        assert isinstance(decision, Admit)
+        assert decision.permit.replica != events.live[0][1].replica
+        record = events.path.find(1)
+        assert (record.attempts, record.live_permits, record.replica) == (2, 1, decision.permit.replica)
+
+
+def test_only_what_cannot_have_produced_output_is_tried_again() -> None:
+    assert set(RETRIABLE) == {Outcome.PUSHBACK, Outcome.CONNECT_FAILED, Outcome.ENGINE_ERROR}
+    for outcome in set(Outcome) - set(RETRIABLE):
+        with pytest.raises(ValueError, match="may not be tried again"):
+            again(failed(outcome=outcome), outcome)
+
+
+def test_there_is_one_retry_and_no_more() -> None:
+    events = failed()
+    decision = again(events)
+    assert isinstance(decision, Admit)
+    events.path.settle(decision.permit, Outcome.CONNECT_FAILED, events.now)
+    with pytest.raises(ValueError, match="may not be tried again"):
+        again(events)
+
+
+def test_nothing_is_tried_again_while_it_runs_or_after_its_first_byte() -> None:
+    events = Events(Path(TWO, 0.0))
+    events.offer(max_tokens=10)
+    with pytest.raises(ValueError, match="may not be tried again"):
+        again(events)
+    events.pass_time(1.0)
+    events.first_token(0)
+    events.path.settle(events.live[0][1], Outcome.ENGINE_ERROR, events.now)
+    with pytest.raises(ValueError, match="may not be tried again"):
+        again(events, Outcome.ENGINE_ERROR)
+
+
+def test_a_single_replica_leaves_nowhere_to_go() -> None:
+    events = failed(PathConfig(replicas=(A1,)))
+    decision = again(events)
+    assert isinstance(decision, Refuse)
+    assert decision.reason is Reason.NO_REPLICA
+    assert decision.retry_after_s is not None
+
+
+@pytest.mark.parametrize("drained", [False, True])
+def test_a_replica_that_is_down_or_drains_is_no_elsewhere(drained: bool) -> None:
+    events = failed()
+    other = "a2" if events.live[0][1].replica == "a1" else "a1"
+    if drained:
+        events.path.apply(Drain(other), events.now)
+    else:
+        events.observe(other, ready=False)
+    decision = again(events)
+    assert isinstance(decision, Refuse)
+    assert decision.reason is Reason.NO_REPLICA
+
+
+def test_a_retry_never_waits_and_says_what_was_full() -> None:
+    events = Events(
+        Path(PathConfig(replicas=(replica_config("a1", sequences=1), replica_config("a2", sequences=1))), 0.0)
+    )
+    events.offer(max_tokens=10)
+    events.offer(max_tokens=10)
+    events.path.settle(events.live[0][1], Outcome.CONNECT_FAILED, events.now)
+    decision = again(events)
+    assert isinstance(decision, Refuse)
+    assert decision.reason is Reason.SEQUENCES
+
+
+def test_past_the_deadline_nothing_is_tried_again() -> None:
+    events = failed(first_byte_by=3.0)
+    events.now = 3.0
+    decision = again(events)
+    assert isinstance(decision, Refuse)
+    assert decision.reason is Reason.DEADLINE_PASSED
+
+
+def test_a_spent_allowance_refuses_and_time_fills_it_again() -> None:
+    config = replace(TWO, retries=RetriesConfig(ratio=0.0, floor_per_s=1.0))
+    events = Events(Path(config, 0.0))
+    for number in range(11):
+        events.offer(max_tokens=10)
+        events.path.settle(events.live[0][1], Outcome.PUSHBACK, events.now)
+        decision = again(events, Outcome.PUSHBACK)
+        assert isinstance(decision, Admit if number < 10 else Refuse)
+        if isinstance(decision, Admit):
+            events.path.settle(decision.permit, Outcome.OK, events.now)
+        else:
+            assert decision.reason is Reason.RETRY_ALLOWANCE
+        request, _ = events.live.pop()
+        events.path.close(request.id, events.now)
+    events.pass_time(1.0)
+    events.offer(max_tokens=10)
+    events.path.settle(events.live[0][1], Outcome.PUSHBACK, events.now)
+    assert isinstance(again(events, Outcome.PUSHBACK), Admit)
+
+
+def test_a_retry_that_finds_no_place_costs_nothing_and_one_that_is_made_earns_nothing() -> None:
+    events = failed(PathConfig(replicas=(A1,)))
+    left = events.path.allowance.left
+    assert isinstance(again(events), Refuse)
+    assert events.path.allowance.left == left
+    events = failed()
+    left = events.path.allowance.left
+    assert isinstance(again(events), Admit)
+    assert events.path.allowance.left == left - 1.0
+
+
+def test_a_retry_of_a_model_that_was_removed_meanwhile_is_refused() -> None:
+    events = failed()
+    events.path.apply(PathConfig(), events.now)
+    decision = again(events)
+    assert isinstance(decision, Refuse)
+    assert decision.reason is Reason.UNKNOWN_MODEL
+
+
+def test_a_refused_retry_walks_the_ladder() -> None:
+    events = failed(PathConfig(replicas=(A1,)), cache_key=b"k")
+    events.path.remember(b"k", b"body", events.now)
+    decision = again(events)
+    assert isinstance(decision, Answer)
+    assert (decision.body, decision.degraded, decision.reason) == (b"body", "cache", Reason.NO_REPLICA)
+
+
+def test_a_request_is_charged_once_however_often_it_is_tried() -> None:
+    events = failed(prompt_tokens=100)
+    decision = again(events)
+    assert isinstance(decision, Admit)
+    events.path.settle(decision.permit, Outcome.OK, events.now, output_tokens=7)
+    events.path.close(1, events.now)
+    account = events.path.quota.accounts["default"]
+    assert (account.settled, account.refunded, account.open, account.in_flight) == (107, 3, 0, 0)
+
+
+def test_a_retry_passes_those_who_wait_since_it_cannot_wait_itself() -> None:
+    config = PathConfig(replicas=(replica_config("a1", sequences=1), replica_config("a2", sequences=1)))
+    events = Events(Path(config, 0.0))
+    first, second = (events.offer(max_tokens=10) for _ in range(2))
+    assert isinstance(first, Admit)
+    assert isinstance(second, Admit)
+    assert isinstance(events.offer(max_tokens=10), Wait)
+    events.path.settle(second.permit, Outcome.OK, events.now)
+    events.path.settle(first.permit, Outcome.CONNECT_FAILED, events.now)
+    decision = events.path.again(1, Outcome.CONNECT_FAILED, events.now)
+    assert isinstance(decision, Admit)
+    assert decision.permit.replica == second.permit.replica
