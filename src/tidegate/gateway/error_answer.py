@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.gateway.judgement import shown_error
-from tidegate.policy.decisions import Reason, Refuse
+from tidegate.policy.decisions import Answer, Reason, Refuse
 from tidegate.policy.outcomes import Outcome
 from tidegate.wire import header_names as names
 from tidegate.wire.errors import FAILURES, REFUSALS, retry_headers
@@ -36,6 +36,16 @@ def refused(refusal: Refuse) -> ErrorAnswer:
     error = REFUSALS[refusal.reason]
     headers = [(names.REASON, code.encode()), *retry_headers(refusal.retry_after_s)]
     return ErrorAnswer(error.status, code, error.body(code, refusal.detail), headers)
+
+
+def stored_headers(answer: Answer) -> list[tuple[bytes, bytes]]:
+    """``Path`` said no, and the ladder found a stored answer: how old it is, and what it stands for."""
+    headers = [(names.AGE, b"%d" % answer.age_s)]
+    if answer.degraded is not None:
+        headers.append((names.DEGRADED, answer.degraded.encode()))
+    if answer.reason is not None:
+        headers.append((names.REASON, answer.reason.value.encode()))
+    return headers
 
 
 def shutting_down() -> ErrorAnswer:

@@ -17,19 +17,16 @@ from tidegate.gateway.error_answer import ErrorAnswer
 from tidegate.gateway.judgement import outcome_of, overdue
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.relay import Relay, is_whole, passed_lines
-from tidegate.gateway.reply import Reply, header_lines
+from tidegate.gateway.reply import JSON_LINE, STREAM_LINES, Reply, header_lines
 from tidegate.gateway.shared import Shared
 from tidegate.lens.row import Edge
 from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.permit import Permit
 from tidegate.policy.request import Request
-from tidegate.wire import header_names as names
 from tidegate.wire.responses import ResponseReader
 from tidegate.wire.sse import COMPLETION_TOKENS, HEARTBEAT, PROMPT_TOKENS, error_event, usage_count
 
-JSON_LINE = b"content-type: application/json\r\n"
-STREAM_LINES = b"content-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
 MOST_KEPT_BYTES = 64 * 1024
 """Of an answer that may be served again."""
 
@@ -127,11 +124,7 @@ class Exchange:
             pool.connect_for(self, self._dial)
 
     def _serve(self, answer: Answer) -> None:
-        headers = [(names.AGE, b"%d" % answer.age_s)]
-        if answer.degraded is not None:
-            headers.append((names.DEGRADED, answer.degraded.encode()))
-        if answer.reason is not None:
-            headers.append((names.REASON, answer.reason.value.encode()))
+        headers = error_answer.stored_headers(answer)
         self._reply.whole(200, JSON_LINE + header_lines(headers) + self._own_lines(), answer.body)
         self._close(self._shared.driver.now())
 

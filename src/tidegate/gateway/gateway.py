@@ -15,11 +15,11 @@ from tidegate.gateway.access import Access
 from tidegate.gateway.client_connection import ClientConnection
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
-from tidegate.gateway.exchange import JSON_LINE, Exchange
+from tidegate.gateway.exchange import Exchange
 from tidegate.gateway.intake import LONGEST_KEY, Intake, RejectedError
 from tidegate.gateway.journal import Journal
 from tidegate.gateway.pool import Dial, Pool
-from tidegate.gateway.reply import Reply
+from tidegate.gateway.reply import JSON_LINE, Reply
 from tidegate.gateway.routes import PASSED_METHODS, ROUTES, Route, passed_through
 from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared

@@ -8,6 +8,8 @@ from http import HTTPStatus
 _STATUS_LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus}
 _CLOSE = b"connection: close\r\n"
 _KEEP = b"connection: keep-alive\r\n"
+JSON_LINE = b"content-type: application/json\r\n"
+STREAM_LINES = b"content-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

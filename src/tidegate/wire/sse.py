@@ -18,7 +18,7 @@ LONGEST_EVENT_BYTES = 4 << 20
 """An unfinished event above this is no longer watched, only forwarded."""
 
 _COUNT = re.compile(rb"\s*:\s*(\d{1,9})")
-_ERROR_EVENT = re.compile(rb'(?:^|\n)(?:event: ?error\r?\n|data: ?\{\s*"error"\s*:\s*(?!null))')
+_ERROR_EVENT = re.compile(rb'(?:^|\n)(?:event: ?error\r?\n|data: ?\{\s*"error"\s*:(?!\s*null))')
 _DONE = re.compile(rb"(?:^|\n)data: ?\[DONE\]\s*$")
 _EVENT_END = re.compile(rb"\n\r?\n")
 
