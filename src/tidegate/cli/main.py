@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "Find every mistake in the configuration.",
     "explain": "Say what is configured and why, or what became of one request.",
     "simulate": "Run a scenario on virtual engines and a virtual clock.",
+    "plan": "Work out memory, slots and lengths before anything is started.",
     "schema": "Print the JSON Schema of tidegate.yaml, for editors.",
 }
 
@@ -49,11 +50,16 @@ def commands(arguments: Sequence[str]) -> typer.Typer:
     )
     every.callback()(_tidegate)
     for name, summary in COMMANDS.items():
-        every.command(name, short_help=summary)(_function(name) if name == wanted else _not_loaded)
+        found = _function(name) if name == wanted else _not_loaded
+        if isinstance(found, typer.Typer):
+            every.add_typer(found, name=name, short_help=summary)
+        else:
+            every.command(name, short_help=summary)(found)
     return every
 
 
 def _function(name: str) -> Callable[..., Any]:
+    """The command, or a group of commands (a ``Typer``)."""
     found: Callable[..., Any] = getattr(importlib.import_module(f"tidegate.cli.{name}"), name)
     return found
 
