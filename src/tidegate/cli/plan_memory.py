@@ -118,6 +118,6 @@ def _sentences(console: Console, told: dict[str, Any]) -> None:
     lines.append(f"max_model_len {told['max_model_len']} (* above): {told['max_model_len_from']}")
     if told["fits"]:
         replica = ", ".join(f"{key}: {value}" for key, value in told["replica"].items())
-        lines += [f"vLLM: {told['engine_flags']}", f"tidegate.yaml, replica: {{{replica}}}"]
+        lines += [f"{told['engine']}: {told['engine_flags']}", f"tidegate.yaml, replica: {{{replica}}}"]
     for line in lines:
         console.print(line, soft_wrap=True, markup=False, highlight=False)

@@ -12,7 +12,7 @@ from rich.table import Table
 def print_slots(told: dict[str, Any]) -> None:
     """``told`` is the report of ``plan.slot_sizes``."""
     console = Console()
-    skipped = f", {told['skipped']} lines skipped" if told["skipped"] else ""
+    skipped = f", lines skipped: {told['skipped']}" if told["skipped"] else ""
     console.print(f"{told['requests']} requests from {told['source']} ({told['form']}{skipped})", soft_wrap=True)
     console.print(_lengths(told["lengths"]))
     console.print(_sizes(told))

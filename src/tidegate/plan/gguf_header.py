@@ -44,8 +44,12 @@ class Header:
 
 
 def is_gguf(path: Path) -> bool:
-    with path.open("rb") as content:
-        return content.read(4) == MAGIC
+    """Whether ``path`` begins as a GGUF file does. Raises ConfigError where it cannot be read."""
+    try:
+        with path.open("rb") as content:
+            return content.read(4) == MAGIC
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot be read ({error.strerror})"]) from None
 
 
 def read_header(path: Path) -> Header:

@@ -10,7 +10,7 @@ from typing import Any
 from tidegate.errors import ConfigError
 from tidegate.plan.gguf_header import Header, Tensor, read_header
 from tidegate.plan.layers import Layers, latent
-from tidegate.plan.model import Model, Shape, Weights
+from tidegate.plan.model import LLAMA_CPP, Model, Shape, Weights
 
 ALTERNATING: Mapping[str, int] = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4}
 """Every so manieth layer sees everything, where the file gives no pattern: llama.cpp's own table."""
@@ -23,7 +23,11 @@ NOTE = (
 
 def read_gguf(path: Path) -> Model:
     """The model in the GGUF file ``path``. Raises ConfigError."""
-    return gguf_model(read_header(path), path.stem, str(path))
+    header = read_header(path)
+    try:
+        return gguf_model(header, path.stem, str(path))
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise ConfigError([f"{path}: its head does not describe a language model ({error!r})"]) from error
 
 
 def gguf_model(header: Header, name: str, source: str) -> Model:
@@ -42,6 +46,7 @@ def gguf_model(header: Header, name: str, source: str) -> Model:
         parameters=parameters,
         active_parameters=parameters - _idle(keys, header.tensors),
         weight_format=_format(header.tensors),
+        engine=LLAMA_CPP,
         notes=(NOTE,),
     )
 

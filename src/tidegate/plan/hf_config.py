@@ -33,7 +33,10 @@ def read_config(path: Path, weight_dtype: str | None = None) -> Model:
         raise ConfigError([f"{path}: not JSON ({error}); give the config.json of a Hugging Face model"]) from None
     if not isinstance(config, dict):
         raise ConfigError([f"{path}: not a JSON object; give the config.json of a Hugging Face model"])
-    found = model_of(config, path.parent.name or path.name, str(path), weight_dtype)
+    try:
+        found = model_of(config, path.parent.name or path.name, str(path), weight_dtype)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise ConfigError([f"{path}: does not describe a model that the planner knows ({error!r})"]) from error
     stored_bytes = sum(each.stat().st_size for each in path.parent.glob("*.safetensors"))
     return found if not stored_bytes or weight_dtype else _with_stored(found, stored_bytes)
 

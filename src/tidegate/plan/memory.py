@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from tidegate.errors import ConfigError
 from tidegate.plan.footprint import Footprint, recommended_sequences
+from tidegate.plan.model import LLAMA_CPP
 from tidegate.plan.parallel import Choice, choices, fewest_gpus, spread
+from tidegate.plan.precision import KV_BITS
 from tidegate.plan.remedies import Rewritten
 from tidegate.plan.slot_sizes import max_model_len
 from tidegate.plan.traffic import Traffic
@@ -63,7 +65,11 @@ class MemoryPlan:
         """At most one sequence per slot of those asked (SPEC C1), else the recommended number."""
         asked = self.footprint.serving.max_sequences
         slots = self.footprint.slots
-        return recommended_sequences(slots) if asked is None else min(asked, slots)
+        most = recommended_sequences(slots) if asked is None else min(asked, slots)
+        if self.footprint.model.engine == LLAMA_CPP:
+            # It takes the full length of every sequence at its start.
+            return min(most, self.footprint.sequences(self.max_model_len))
+        return most
 
     @property
     def fits(self) -> bool:
@@ -111,7 +117,9 @@ class MemoryPlan:
 def check(footprint: Footprint, count: int | None) -> None:
     """Raises ConfigError, with every contradiction at once."""
     serving, model = footprint.serving, footprint.model
-    problems = []
+    problems: list[str] = []
+    if serving.kv_dtype.lower() not in KV_BITS:
+        problems.append(f"--kv-dtype: {serving.kv_dtype!r} is not one of {', '.join(KV_BITS)}")
     if not 0 < serving.utilization <= 1:
         problems.append(f"--utilization: {serving.utilization:g} must be more than 0 and at most 1")
     if not model.divides(serving.tensor_parallel):

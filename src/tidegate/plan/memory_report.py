@@ -8,7 +8,7 @@ from tidegate.plan.footprint import Footprint, recommended_sequences
 from tidegate.plan.gpus import MIB
 from tidegate.plan.layers import Layers
 from tidegate.plan.memory import MemoryPlan
-from tidegate.plan.model import Model
+from tidegate.plan.model import LLAMA_CPP, Model
 from tidegate.plan.parallel import Choice, advice
 from tidegate.plan.remedies import problem, remedies
 
@@ -57,9 +57,10 @@ SCHEMA: dict[str, str] = {
     "advice[]": "what happens at full length; how many GPUs, TP, PP or replicas",
     "parallel[]": "each way to spread the model over GPUs: label, tensor_parallel, pipeline_parallel, gpus, fits, "
     "kv_pool_mib and slots per GPU, sequences of max_model_len, sequences_per_gpu",
-    "engine_flags": "vLLM's flags for this plan",
-    "replica": "the keys of upstreams.<model>.replicas[] in tidegate.yaml for this plan; slot_tokens is not needed "
-    "beside slot_size_mib and bytes_per_token",
+    "engine": "vLLM, or llama.cpp for a GGUF file",
+    "engine_flags": "that engine's flags for this plan",
+    "replica": "keys of upstreams.<model>.replicas[] in tidegate.yaml for this plan: bytes_per_token and kv_pool_bytes "
+    "of one GPU, slot_size_mib, sequences (max_num_seqs), context_tokens (max_model_len)",
     "notes[]": "what the figures do not cover",
 }
 
@@ -84,6 +85,7 @@ def report(plan: MemoryPlan) -> dict[str, Any]:
         "warnings": plan.warnings(),
         "advice": [*plan.crowding(), *advice(options, plan.count)],
         "parallel": [_choice(each) for each in options],
+        "engine": footprint.model.engine,
         "engine_flags": _engine_flags(plan),
         "replica": _replica(plan),
         "notes": [*footprint.model.notes, *plan.notes],
@@ -188,6 +190,18 @@ def _choice(choice: Choice) -> dict[str, Any]:
 
 
 def _engine_flags(plan: MemoryPlan) -> str:
+    flags = _llama_flags(plan) if plan.footprint.model.engine == LLAMA_CPP else _vllm_flags(plan)
+    return " ".join(flags)
+
+
+def _llama_flags(plan: MemoryPlan) -> list[str]:
+    """llama.cpp divides its context among its slots."""
+    sequences, kv_dtype = max(1, plan.max_num_seqs), plan.footprint.kv_dtype
+    flags = [f"--parallel {sequences}", f"--ctx-size {sequences * plan.max_model_len}"]
+    return flags if kv_dtype == "auto" else [*flags, f"--cache-type-k {kv_dtype}", f"--cache-type-v {kv_dtype}"]
+
+
+def _vllm_flags(plan: MemoryPlan) -> list[str]:
     serving = plan.footprint.serving
     flags = [
         f"--gpu-memory-utilization {serving.utilization:g}",
@@ -197,9 +211,7 @@ def _engine_flags(plan: MemoryPlan) -> str:
     ]
     if serving.stages > 1:
         flags.append(f"--pipeline-parallel-size {serving.stages}")
-    if plan.footprint.kv_dtype != "auto":
-        flags.append(f"--kv-cache-dtype {plan.footprint.kv_dtype}")
-    return " ".join(flags)
+    return flags if plan.footprint.kv_dtype == "auto" else [*flags, f"--kv-cache-dtype {plan.footprint.kv_dtype}"]
 
 
 def _replica(plan: MemoryPlan) -> dict[str, int]:

@@ -7,6 +7,10 @@ from math import ceil
 
 from tidegate.plan.layers import Layers
 
+VLLM = "vLLM"
+LLAMA_CPP = "llama.cpp"
+"""Engines whose flags are told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -61,6 +65,7 @@ class Model:
     weight_format: str = "16-bit"
     kv_dtype: str = "auto"
     """The KV type that the checkpoint asks for."""
+    engine: str = VLLM
     notes: tuple[str, ...] = field(default=())
 
     @property
