@@ -83,6 +83,13 @@ def test_weights_of_a_known_size_are_taken(capsys: pytest.CaptureFixture[str]) -
     assert (found["memory"]["weights"], found["model"]["weight_format"]) == (4096, "as given")
 
 
+def test_more_sequences_than_slots_are_clamped_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("memory", "qwen2-7b", "--gpu", "A10", "--max-num-seqs", "256")
+    assert told(capsys, *asked)["slots"]["max_num_seqs"] == 16
+    assert "--overcommit fail: 256 sequences asked, 16 slots" in complaint(capsys, *asked, "--overcommit", "fail")
+    assert told(capsys, *asked[:-1], "16", "--overcommit", "fail")["warnings"] == []
+
+
 def test_what_does_not_fit_ends_with_1_and_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     ended = run(capsys, "plan", "memory", "llama-3-70b", "--gpu", "A10")
     assert ended.status == 1

@@ -63,7 +63,7 @@ def test_vllms_published_pool_is_met_within_3_percent() -> None:
 
 @pytest.mark.parametrize(("model", "sequences", "gib"), [("llama-3.1-8b", 256, 1.19), ("qwen2.5-7b", 256, 1.42)])
 def test_the_samplers_peak_is_that_of_published_logs(model: str, sequences: int, gib: float) -> None:
-    plan = footprint(model, "A10", max_sequences=sequences)
+    plan = footprint(model, "H200", max_sequences=sequences)
     assert plan.activations_bytes / GIB == pytest.approx(gib, rel=0.02)
 
 
@@ -84,6 +84,13 @@ def test_the_recommended_sequences_leave_room_for_their_own_sampler() -> None:
     more = footprint("qwen2-7b", "A100-80", max_sequences=plan.max_sequences + 1)
     assert plan.max_sequences <= recommended_sequences(plan.slots)
     assert plan.max_sequences + 1 > recommended_sequences(more.slots)
+
+
+def test_of_the_sequences_asked_one_per_slot_is_run() -> None:
+    plan = footprint("qwen2-7b", "A10", max_sequences=256)
+    assert plan.max_sequences == plan.slots == footprint("qwen2-7b", "A10").slots
+    assert footprint("qwen2-7b", "A10", max_sequences=3).max_sequences == 3
+    assert footprint("llama-3-70b", "A10", max_sequences=3).max_sequences == 1
 
 
 def test_measured_figures_replace_the_estimates() -> None:

@@ -36,7 +36,7 @@ def is_defined(name: str) -> bool:
 def test_every_figure_has_its_definition(asked: MemoryPlan) -> None:
     told = report(asked)
     assert told.keys() <= {name.partition(".")[0].removesuffix("[]") for name in SCHEMA}
-    free_text = {"problems[]", "remedies[]", "warnings[]", "advice[]", "notes[]"}
+    free_text = {"pinning_flags[]", "problems[]", "remedies[]", "warnings[]", "advice[]", "notes[]"}
     assert {name for name in keys(told) - free_text if not is_defined(name)} == set()
 
 
@@ -65,6 +65,15 @@ def test_more_sequences_than_slots_are_clamped_with_one_warning() -> None:
     assert told["slots"]["max_num_seqs"] == told["slots"]["slots"]
     (warning,) = told["warnings"]
     assert warning.startswith(f"256 sequences asked, {told['slots']['slots']} slots of 256 MiB")
+
+
+def test_the_pool_can_be_pinned_by_bytes_or_by_blocks() -> None:
+    told = report(plan("qwen2-7b", "A10"))
+    assert told["pinning_flags"] == [
+        f"--kv-cache-memory-bytes {told['replica']['kv_pool_bytes']}",
+        f"--num-gpu-blocks-override {told['kv']['blocks']}",
+    ]
+    assert report(plan("llama-3-70b", "A10"))["pinning_flags"] == []
 
 
 def test_fewer_sequences_than_slots_are_left_alone() -> None:

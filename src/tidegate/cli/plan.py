@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -30,6 +30,10 @@ WeightDtype = Annotated[
 WeightsGib = Annotated[float | None, typer.Option(min=0, help="Size of the weights, where it is known.")]
 SlotMib = Annotated[int, typer.Option(min=1, help="Size of one slot on one GPU.")]
 MaxNumSeqs = Annotated[int | None, typer.Option(min=1, help="Sequences asked for. Default: the recommended number.")]
+Overcommit = Annotated[
+    Literal["clamp", "fail"],
+    typer.Option(help="More sequences than slots: run as many as there are slots, with a warning, or end with 1."),
+]
 BatchedTokens = Annotated[int | None, typer.Option(min=1, help="vLLM's --max-num-batched-tokens. Default: its own.")]
 BlockTokens = Annotated[int, typer.Option(min=1, help="vLLM's --block-size.")]
 ActivationsMib = Annotated[int | None, typer.Option(min=0, help="As measured, in place of the estimate.")]
@@ -58,6 +62,7 @@ def memory(  # noqa: PLR0913, PLR0917  # Typer wants one parameter for each opti
     weights_gib: WeightsGib = None,
     slot_mib: SlotMib = 256,
     max_num_seqs: MaxNumSeqs = None,
+    overcommit: Overcommit = "clamp",
     max_num_batched_tokens: BatchedTokens = None,
     block_tokens: BlockTokens = BLOCK_TOKENS,
     activations_mib: ActivationsMib = None,
@@ -90,6 +95,8 @@ def memory(  # noqa: PLR0913, PLR0917  # Typer wants one parameter for each opti
     found = MemoryPlan(asked.footprint(), asked.rewritten, context or (), count, _traffic(from_log, from_trace))
     if serving.gpus == 1:
         found = spread_over(found)
+    if overcommit == "fail" and found.overcommit is not None:
+        raise ConfigError([f"--overcommit fail: {found.overcommit}"])
     told = memory_report.report(found)
     if as_json:
         print_json(told)

@@ -16,7 +16,7 @@ FILLS = {"weights": "█", "activations": "▓", "context": "▒", "kv_pool": "�
 def print_memory(told: dict[str, Any]) -> None:
     """``told`` is the report of ``plan.memory_report``."""
     console = Console()
-    console.print(_heading(told), soft_wrap=True, highlight=False)
+    console.print(_heading(told), soft_wrap=True, markup=False, highlight=False)
     for problem in told["problems"]:
         console.print(f"DOES NOT FIT: {problem}", soft_wrap=True, markup=False)
     for remedy in told["remedies"]:
@@ -64,7 +64,7 @@ def _memory(told: dict[str, Any]) -> Table:
     table.add_column(_bar(memory))
     notes = {
         "weights": told["model"]["weight_format"],
-        "activations": f"estimate for {max(1, slots['max_num_seqs'])} sequences",
+        "activations": f"estimate for {slots['max_num_seqs']} sequences",
         "context": "estimate: CUDA, graphs, NCCL",
         "kv_pool": f"{kv['pool_tokens']} tokens of {kv['bytes_per_token'] / 1024:.4g} KiB, {kv['blocks']} blocks",
     }
@@ -118,6 +118,9 @@ def _sentences(console: Console, told: dict[str, Any]) -> None:
     lines.append(f"max_model_len {told['max_model_len']} (* above): {told['max_model_len_from']}")
     if told["fits"]:
         replica = ", ".join(f"{key}: {value}" for key, value in told["replica"].items())
-        lines += [f"{told['engine']}: {told['engine_flags']}", f"tidegate.yaml, replica: {{{replica}}}"]
+        lines.append(f"{told['engine']}: {told['engine_flags']}")
+        if told["pinning_flags"]:
+            lines.append(f"to pin the pool: {' or '.join(told['pinning_flags'])}")
+        lines += [f"tidegate.yaml, replica: {{{replica}}}"]
     for line in lines:
         console.print(line, soft_wrap=True, markup=False, highlight=False)

@@ -13,7 +13,9 @@ def print_slots(told: dict[str, Any]) -> None:
     """``told`` is the report of ``plan.slot_sizes``."""
     console = Console()
     skipped = f", lines skipped: {told['skipped']}" if told["skipped"] else ""
-    console.print(f"{told['requests']} requests from {told['source']} ({told['form']}{skipped})", soft_wrap=True)
+    console.print(
+        f"{told['requests']} requests from {told['source']} ({told['form']}{skipped})", soft_wrap=True, markup=False
+    )
     console.print(_lengths(told["lengths"]))
     console.print(_sizes(told))
     for line in _sentences(told):

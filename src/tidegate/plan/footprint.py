@@ -100,13 +100,17 @@ class Footprint:
 
     @cached_property
     def max_sequences(self) -> int:
-        """As told, else the recommended number: the largest whose own sampler leaves room for it."""
-        if self.serving.max_sequences is not None:
-            return self.serving.max_sequences
-        low, high = 1, max(1, recommended_sequences(slots_in(self._pool_bytes(1), self.slot_bytes)))
+        """What to run: at most one per slot of those asked (SPEC C1), else 80 % of the slots.
+
+        The largest such number whose own sampler still leaves the pool for it; at least 1.
+        """
+        asked = self.serving.max_sequences
+        allowed = recommended_sequences if asked is None else int
+        low, high = 1, max(1, allowed(slots_in(self._pool_bytes(1), self.slot_bytes)))
+        high = high if asked is None else min(high, asked)
         while low < high:
             middle = (low + high + 1) // 2
-            fits = middle <= recommended_sequences(slots_in(self._pool_bytes(middle), self.slot_bytes))
+            fits = middle <= allowed(slots_in(self._pool_bytes(middle), self.slot_bytes))
             low, high = (middle, high) if fits else (low, middle - 1)
         return low
 

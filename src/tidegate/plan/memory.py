@@ -62,14 +62,23 @@ class MemoryPlan:
 
     @property
     def max_num_seqs(self) -> int:
-        """At most one sequence per slot of those asked (SPEC C1), else the recommended number."""
-        asked = self.footprint.serving.max_sequences
-        slots = self.footprint.slots
-        most = recommended_sequences(slots) if asked is None else min(asked, slots)
+        """At most one sequence per slot of those asked (SPEC C1), else the recommended number; at least 1."""
+        found = self.footprint.max_sequences
         if self.footprint.model.engine == LLAMA_CPP:
             # It takes the full length of every sequence at its start.
-            return min(most, self.footprint.sequences(self.max_model_len))
-        return most
+            return max(1, min(found, self.footprint.sequences(self.max_model_len)))
+        return found
+
+    @property
+    def overcommit(self) -> str | None:
+        """The one line about more sequences than slots (SPEC C1); None where there are enough."""
+        serving, slots = self.footprint.serving, self.footprint.slots
+        if serving.max_sequences is None or serving.max_sequences <= slots:
+            return None
+        return (
+            f"{serving.max_sequences} sequences asked, {slots} slots of {serving.slot_mib} MiB: at most "
+            f"{self.max_num_seqs} run beside each other (recommended: {recommended_sequences(slots)})"
+        )
 
     @property
     def fits(self) -> bool:
@@ -83,17 +92,14 @@ class MemoryPlan:
         return max_model_len(self.traffic, self.footprint, self.footprint.serving.block_tokens)
 
     def warnings(self) -> list[str]:
-        serving, model, slots = self.footprint.serving, self.footprint.model, self.footprint.slots
+        serving, model = self.footprint.serving, self.footprint.model
         found = []
         if serving.utilization > RISKY_UTILIZATION:
             found.append(
                 f"utilization {serving.utilization:g} leaves little for what nobody measures; 0.85 to 0.88 is safe"
             )
-        if serving.max_sequences is not None and serving.max_sequences > slots:
-            found.append(
-                f"{serving.max_sequences} sequences asked, {slots} slots of {serving.slot_mib} MiB: at most "
-                f"{self.max_num_seqs} run beside each other (recommended: {recommended_sequences(slots)})"
-            )
+        if self.overcommit is not None:
+            found.append(self.overcommit)
         if self.traffic_max_model_len not in (None, self.max_model_len):
             found.append(
                 f"{self.max_model_len} tokens planned; the traffic's P99 × 1.2 is {self.traffic_max_model_len}"

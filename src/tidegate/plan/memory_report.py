@@ -59,6 +59,8 @@ SCHEMA: dict[str, str] = {
     "kv_pool_mib and slots per GPU, sequences of max_model_len, sequences_per_gpu",
     "engine": "vLLM, or llama.cpp for a GGUF file",
     "engine_flags": "that engine's flags for this plan",
+    "pinning_flags": "flags that pin vLLM's pool, so that two starts get the same: by bytes (utilization is then not "
+    "used), or by blocks; empty for llama.cpp, whose pool follows from its context",
     "replica": "keys of upstreams.<model>.replicas[] in tidegate.yaml for this plan: bytes_per_token and kv_pool_bytes "
     "of one GPU, slot_size_mib, sequences (max_num_seqs), context_tokens (max_model_len)",
     "notes[]": "what the figures do not cover",
@@ -87,6 +89,7 @@ def report(plan: MemoryPlan) -> dict[str, Any]:
         "parallel": [_choice(each) for each in options],
         "engine": footprint.model.engine,
         "engine_flags": _engine_flags(plan),
+        "pinning_flags": _pinning_flags(footprint),
         "replica": _replica(plan),
         "notes": [*footprint.model.notes, *plan.notes],
     }
@@ -194,9 +197,16 @@ def _engine_flags(plan: MemoryPlan) -> str:
     return " ".join(flags)
 
 
+def _pinning_flags(footprint: Footprint) -> list[str]:
+    if footprint.model.engine == LLAMA_CPP or footprint.pool_bytes <= 0:
+        return []
+    blocks = footprint.paging.blocks_in(footprint.pool_bytes)
+    return [f"--kv-cache-memory-bytes {footprint.pool_bytes}", f"--num-gpu-blocks-override {blocks}"]
+
+
 def _llama_flags(plan: MemoryPlan) -> list[str]:
     """llama.cpp divides its context among its slots."""
-    sequences, kv_dtype = max(1, plan.max_num_seqs), plan.footprint.kv_dtype
+    sequences, kv_dtype = plan.max_num_seqs, plan.footprint.kv_dtype
     flags = [f"--parallel {sequences}", f"--ctx-size {sequences * plan.max_model_len}"]
     return flags if kv_dtype == "auto" else [*flags, f"--cache-type-k {kv_dtype}", f"--cache-type-v {kv_dtype}"]
 
@@ -206,7 +216,7 @@ def _vllm_flags(plan: MemoryPlan) -> list[str]:
     flags = [
         f"--gpu-memory-utilization {serving.utilization:g}",
         f"--max-model-len {plan.max_model_len}",
-        f"--max-num-seqs {max(1, plan.max_num_seqs)}",
+        f"--max-num-seqs {plan.max_num_seqs}",
         f"--tensor-parallel-size {serving.tensor_parallel}",
     ]
     if serving.stages > 1:
@@ -220,6 +230,6 @@ def _replica(plan: MemoryPlan) -> dict[str, int]:
         "bytes_per_token": footprint.token_bytes,
         "kv_pool_bytes": max(0, footprint.pool_bytes),
         "slot_size_mib": footprint.serving.slot_mib,
-        "sequences": max(1, plan.max_num_seqs),
+        "sequences": plan.max_num_seqs,
         "context_tokens": plan.max_model_len,
     }
