@@ -32,9 +32,6 @@ class Attempts:
         self._holders: dict[int, Replica] = {}
         self._aborts: list[tuple[float, int, Permit]] = []
 
-    def __len__(self) -> int:
-        return len(self._holders)
-
     def begin(self, record: Record, replica: Replica, output_tokens: int, now: float) -> Permit:
         """Place a request on ``replica``: commits slots, limit, probe and prefill together."""
         permit = self._permit(record, replica, output_tokens, now)

@@ -82,9 +82,6 @@ class Slots:
     def fits(self, slots: int) -> bool:
         return self.total is None or self.reserved + self.in_use + self.foreign + slots <= self.total
 
-    def reserve(self, slots: int) -> None:
-        self.reserved += slots
-
     def start(self, slots: int) -> None:
         """Reserved → Used: the engine's first byte has come."""
         self.reserved -= slots

@@ -73,13 +73,10 @@ class Upstream:
 
     def next_wakeup(self) -> float | None:
         """When a waiting ticket may be decided though nothing happened."""
-        if not self.queue.requests:
-            return None
-        times = [each.breaker.open_until for each in self.replicas if each.breaker.state is State.OPEN]
         expiry = self.queue.next_expiry()
-        if expiry is not None:
-            times.append(expiry)
-        return min(times, default=None)
+        if expiry is None:
+            return None
+        return min([expiry, *(r.breaker.open_until for r in self.replicas if r.breaker.state is State.OPEN)])
 
     def wake(self, now: float) -> None:
         """Let breakers that have cooled become half-open, so that none names a wakeup in the past."""
