@@ -104,3 +104,16 @@ def test_a_flood_of_the_refused_does_not_outlast_itself(services_s: list[float])
     for service_s in services_s:
         assert 1.0 <= line.book(1.0, service_s, 0.0) <= MOST_BOOKED_S
     assert line.book(1.0, 0.0, MOST_BOOKED_S) == 1.0
+
+
+def test_cancelled_tickets_that_never_surface_are_swept_out() -> None:
+    line = Line(1.0)
+    tickets = [ticket(number, float(number)) for number in range(200)]
+    for each in tickets:
+        line.enter(each, 0.0)
+    for each in tickets[50:]:
+        line.leave(each, 0.0)
+    assert line.requests == 50
+    assert len(line._heap) <= 100
+    assert line.head() is tickets[0]
+    assert line.tickets() == tickets[:50]

@@ -43,6 +43,15 @@ def test_the_queue_counts_the_exact_tokens_and_none_remain_when_it_is_gone() -> 
     assert line.tokens == 0
 
 
+def test_only_the_one_that_was_counted_changes() -> None:
+    events = waiting(5000)
+    events.offer(prompt_tokens=3000, max_tokens=96)
+    events.path.amend(3, 3100, events.now)
+    line = events.path.upstreams["a"].queue.lines["long"]
+    assert line.tokens == 8100
+    assert [request.prompt_tokens for request in events.waiting.values()] == [5000, 3100]
+
+
 def test_an_exact_prompt_that_can_never_fit_gives_its_reason() -> None:
     events = waiting(5000)
     assert events.path.amend(2, 4097, events.now) is Reason.NEVER_FITS

@@ -10,6 +10,7 @@ from tests.policy.machine import Events, replica_config
 from tidegate.policy.change import Drain
 from tidegate.policy.classes import BATCH, INTERACTIVE, ClassConfig
 from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
+from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.limits.adaptive import LimitConfig
 from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.marks import Mark, MarkKind
@@ -298,6 +299,12 @@ def test_a_stored_answer_takes_the_place_of_a_refusal_and_says_so() -> None:
     assert decision == Answer(b"body", 2.0, "cache", Reason.QUEUE_FULL)
     record = events.records[-1]
     assert (record.refused, record.degraded) == (Reason.QUEUE_FULL, "cache")
+
+
+def test_without_a_rung_that_serves_them_no_answers_are_kept() -> None:
+    events = busy(replace(ONE, queue=QueueConfig(max_requests=1), ladder=LadderConfig(enabled=False)))
+    events.path.remember(b"k", b"body", events.now)
+    assert events.path.view(0.0)["cache"] == {"answers": 0, "bytes": 0}
 
 
 def test_a_waiting_request_gets_the_stored_answer_when_its_time_is_over() -> None:

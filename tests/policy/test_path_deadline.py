@@ -1,0 +1,160 @@
+"""Refused early where waiting is hopeless, never on a guess, and with an honest time to come back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.policy.machine import Events, replica_config
+from tidegate.policy.decisions import Admit, Reason, Refuse, Wait
+from tidegate.policy.outcomes import Outcome
+from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.upstream import FEW_SAMPLES
+
+ONE = PathConfig(replicas=(replica_config("a1", sequences=1),))
+PER_S = 4000
+
+
+def standing(served: int, *, left: int = 20) -> Events:
+    """A queue from which 1000 tokens went every quarter of a second, so often, and in which some are left."""
+    events = Events(Path(ONE, 0.0))
+    for _ in range(left + 1):
+        events.offer(prompt_tokens=1000, max_tokens=10)
+    for _ in range(served):
+        events.pass_time(0.25)
+        events.settle(0, Outcome.OK)
+        events.offer(prompt_tokens=1000, max_tokens=10)
+    return events
+
+
+def asked(events: Events, patience_s: float, prompt_tokens: int = 1000) -> Refuse | Wait:
+    decision = events.offer(prompt_tokens=prompt_tokens, max_tokens=10, first_byte_by=events.now + patience_s)
+    assert isinstance(decision, Refuse | Wait)
+    return decision
+
+
+def test_before_thirty_samples_nobody_is_refused_on_a_prediction() -> None:
+    events = standing(FEW_SAMPLES - 1)
+    line = events.path.upstreams["a"].queue.lines["interactive"]
+    line.tokens += 10**6
+    assert isinstance(asked(events, 10.0), Wait)
+    line.tokens -= 10**6
+    events.pass_time(0.25)
+    events.settle(0, Outcome.OK)
+    line.tokens += 10**6
+    decision = asked(events, 10.0)
+    assert isinstance(decision, Refuse)
+    assert decision.reason is Reason.DEADLINE_UNREACHABLE
+    line.tokens -= 10**6
+    events.finish()
+
+
+def test_one_whose_turn_would_come_too_late_is_refused_at_once_and_told_when_to_come_back() -> None:
+    events = standing(40)
+    assert events.path.upstreams["a"].tokens_per_s("interactive", events.now) == pytest.approx(PER_S, rel=0.1)
+    due_before = sum(request.arrived_at + 10.0 <= events.now + 8.0 for request in events.waiting.values())
+    decisions = [asked(events, 8.0) for _ in range(40)]
+    waits = [isinstance(each, Wait) for each in decisions]
+    # 8 s × 0.85 are 27 tickets' worth, give or take the rate.
+    assert 25 <= due_before + waits.count(True) <= 30
+    assert waits == sorted(waits, reverse=True)
+    last = decisions[-1]
+    assert isinstance(last, Refuse)
+    assert last.reason is Reason.DEADLINE_UNREACHABLE
+    assert events.records[-1].predicted_wait_s > 0.85 * 8.0
+
+
+def test_retry_after_is_the_drain_of_the_queue_give_or_take_a_fifth() -> None:
+    events = standing(40)
+    line = events.path.upstreams["a"].queue.lines["interactive"]
+    rate = events.path.upstreams["a"].tokens_per_s("interactive", events.now)
+    assert rate is not None
+    drain_s = line.tokens / rate
+    decision = asked(events, 0.5, prompt_tokens=1)
+    assert isinstance(decision, Wait)
+    config = replace(ONE, queue=replace(ONE.queue, max_requests=1))
+    events.apply(config)
+    seen = []
+    for _ in range(50):
+        line._booked_until = 0.0
+        refused = asked(events, 9.0)
+        assert isinstance(refused, Refuse)
+        assert refused.retry_after_s is not None
+        seen.append(refused.retry_after_s)
+    assert drain_s * 0.79 <= min(seen) < drain_s * 0.9
+    assert drain_s * 1.1 < max(seen) <= drain_s * 1.21
+
+
+def test_those_refused_in_one_burst_are_asked_back_one_after_the_other() -> None:
+    events = standing(40)
+    events.apply(replace(ONE, queue=replace(ONE.queue, max_requests=1)))
+    seen = []
+    for _ in range(20):
+        refused = asked(events, 9.0)
+        assert isinstance(refused, Refuse)
+        seen.append(refused.retry_after_s or 0.0)
+    assert seen[-1] - seen[0] > 0.5 * 19 * 1000 / PER_S
+
+
+def test_at_its_turn_one_is_refused_whom_the_service_itself_would_make_late() -> None:
+    events = Events(Path(ONE, 0.0))
+    for _ in range(10):
+        events.offer(prompt_tokens=1000, max_tokens=10, streaming=True)
+        events.pass_time(0.1)
+        events.first_token(0)
+        events.settle(0, Outcome.OK)
+    events.offer(prompt_tokens=1000, max_tokens=10)
+    assert isinstance(asked(events, 4.0), Wait)
+    replica = events.path.upstreams["a"].replicas[0]
+    for _ in range(200):
+        replica.first_token.learn(1000, 3.9)
+    events.pass_time(0.5)
+    events.settle(0, Outcome.OK)
+    assert not events.live
+    assert events.records[-1].refused is Reason.DEADLINE_UNREACHABLE
+
+
+def test_an_idle_replica_is_tried_even_when_the_deadline_is_near() -> None:
+    events = Events(Path(ONE, 0.0))
+    assert isinstance(events.offer(max_tokens=10, first_byte_by=0.001), Admit)
+
+
+def test_requests_that_come_late_move_the_margin_and_so_the_next_are_refused_earlier() -> None:
+    events = Events(Path(replace(ONE, margin=replace(ONE.margin, window=3)), 1.0), now=1.0)
+    for _ in range(3):
+        events.offer(max_tokens=10)
+        assert isinstance(asked(events, 5.0, 1), Wait)
+        events.pass_time(1.0)
+        events.settle(0, Outcome.OK)
+        events.pass_time(5.0)
+        events.first_token(0)
+        events.settle(0, Outcome.OK)
+    assert events.path.margin.value == pytest.approx(0.82)
+
+
+def test_one_who_leaves_while_waiting_counts_as_late_and_one_without_a_limit_does_not_count() -> None:
+    events = Events(Path(replace(ONE, margin=replace(ONE.margin, window=1)), 0.0), now=1.0)
+    events.offer(max_tokens=10)
+    events.offer(max_tokens=10)
+    events.cancel(0)
+    assert events.path.margin.value == 0.85
+    assert isinstance(asked(events, 5.0, 1), Wait)
+    events.cancel(0)
+    assert events.path.margin.value == pytest.approx(0.82)
+
+
+def test_a_permit_says_by_when_the_driver_must_act() -> None:
+    events = Events(Path(PathConfig(replicas=(replica_config("a1"),)), 10.0), now=10.0)
+    for fields, first_byte_by, total_by in (
+        ({}, 130.0, 910.0),
+        ({"first_byte_by": 17.0}, 17.0, 910.0),
+        ({"deadline_at": 50.0}, 50.0, 50.0),
+        ({"streaming": False}, 910.0, 910.0),
+        ({"streaming": False, "first_byte_by": 17.0}, 17.0, 910.0),
+    ):
+        decision = events.offer(max_tokens=10, **fields)
+        assert isinstance(decision, Admit)
+        permit = decision.permit
+        assert (permit.first_byte_by, permit.total_by, permit.gap_s) == (first_byte_by, total_by, 60.0)
