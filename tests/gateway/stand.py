@@ -87,6 +87,7 @@ class EngineEnd(asyncio.Protocol):
         self.reader = RequestReader(1 << 16, 1 << 26)
         self.transport: MemoryTransport | None = None
         self.steps: list[Step] = []
+        self.timer: asyncio.TimerHandle | None = None
         self.was_left = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -102,10 +103,11 @@ class EngineEnd(asyncio.Protocol):
             self.play()
 
     def play(self) -> None:
+        self.timer = None
         while self.steps and self.transport is not None:
             step = self.steps.pop(0)
             if isinstance(step, float):
-                asyncio.get_running_loop().call_later(step, self.play)
+                self.timer = asyncio.get_running_loop().call_later(step, self.play)
                 return
             if step == "close":
                 self.transport.close()
@@ -116,7 +118,9 @@ class EngineEnd(asyncio.Protocol):
                 self.transport.write(step)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.was_left = bool(self.steps)
+        self.was_left = bool(self.steps) or self.timer is not None
+        if self.timer is not None:
+            self.timer.cancel()
         self.transport = None
         self.reader.close()
 
@@ -142,9 +146,10 @@ class ClientEnd(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.raw += data
-        # llhttp reports only the last of several answers in one read, so they are fed byte by byte.
-        for at in range(len(data)):
-            self._reader.feed(data[at : at + 1])
+        # llhttp reports only the last of several answers in one read, so small reads are fed byte by byte.
+        size = 1 if len(data) < 4096 else len(data)
+        for at in range(0, len(data), size):
+            self._reader.feed(data[at : at + size])
             self._body += b"".join(self._reader.pieces)
             self._reader.pieces.clear()
             if self._reader.is_complete:
@@ -228,7 +233,7 @@ class Stand:
         memory_pair(client, ClientConnection(self.gateway), split=split, peername=peername)
         return client
 
-    async def ask(self, request: bytes, within_s: float = 900.0) -> Got:
+    async def ask(self, request: bytes, within_s: float = 60.0) -> Got:
         """Send one request on a connection of its own and wait for its answer, or for the connection's end."""
         client = self.client()
         client.send(request)
@@ -236,11 +241,17 @@ class Stand:
         assert client.answers, f"the connection closed without an answer: {client.raw!r}"
         return client.answers[0]
 
-    async def until(self, holds: Callable[[], bool], within_s: float = 900.0) -> None:
+    async def until(self, holds: Callable[[], bool], within_s: float = 60.0) -> None:
         ends_at = self.loop.time() + within_s
         while not holds():
             assert self.loop.time() < ends_at, "it did not come to pass in time"
             await asyncio.sleep(0.01)
+
+    def reload(self, names: list[str], *endpoints: Endpoint, **changes: Any) -> None:
+        """Replicas ``names`` at ``endpoints``, in place of those before."""
+        settings = settings_for({name: self.engines[name] for name in names}, endpoints=endpoints, **changes)
+        self.gateway.reconfigure(settings)
+        self.driver.apply(settings.path)
 
     @property
     def permits(self) -> int:

@@ -107,9 +107,19 @@ class Driver:
             # The abort's grace has begun to run.
             self._set_timer()
 
-    def again(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
-        """Ask for one more attempt on another replica, after ``settle``."""
-        return self._path.again(request_id, cause, now)
+    def again(self, request_id: int, cause: Outcome, now: float, applicant: Applicant) -> Refuse | None:
+        """Ask for one more attempt on another replica, after ``settle``.
+
+        It comes by callback, at once; a refusal is returned instead, since the client is told of the failure.
+        """
+        decision = self._path.again(request_id, cause, now)
+        if isinstance(decision, Refuse):
+            return decision
+        applicant.on_decision(decision)
+        # Others get what the first attempt held: no ``close`` follows it that would see to that.
+        if self._waiting:
+            self._advance()
+        return None
 
     def remember(self, cache_key: bytes, body: bytes, now: float) -> None:
         """A finished answer that may be served again."""

@@ -100,7 +100,7 @@ class Exchange:
         self._has_waited = True
 
     def on_decision(self, decision: Admit | Answer | Refuse) -> None:
-        self._ticket = None
+        self._ticket = self._relay = None
         if isinstance(decision, Admit):
             self._dispatch(decision)
         elif isinstance(decision, Refuse):
@@ -222,7 +222,7 @@ class Exchange:
         """The client has the engine's own error event; a [DONE] after it would hide the failure."""
         self._abort_engine()
         now = self._shared.driver.now()
-        outcome = Outcome.CUT if events > 1 else Outcome.ENGINE_ERROR
+        outcome = Outcome.CUT if events else Outcome.ENGINE_ERROR
         self._code = outcome.value
         self._reply.end()
         self._settle(outcome, now)
@@ -238,12 +238,10 @@ class Exchange:
         retry_after_s: float | None = None
         if self._may_repeat and EFFECTS[outcome].retry and not (relay is not None and relay.has_forwarded):
             self._may_repeat = self._has_resent = False
-            again = driver.again(self._request.id, outcome, now)
-            if not isinstance(again, Refuse):
-                self._relay = None
-                self.on_decision(again)
+            refusal = driver.again(self._request.id, outcome, now, self)
+            if refusal is None:
                 return
-            retry_after_s = again.retry_after_s
+            retry_after_s = refusal.retry_after_s
         if relay is None or body is None:
             self._tell(error_answer.failed(outcome, detail, retry_after_s))
         else:

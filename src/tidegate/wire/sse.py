@@ -39,7 +39,7 @@ class EventScan:
 
     def __init__(self) -> None:
         self.events = 0
-        """Complete ``data`` events, ``[DONE]`` and usage among them."""
+        """Complete ``data`` events before any error, ``[DONE]`` and usage among them."""
         self.prompt_tokens: int | None = None
         """As the engine counted them; None until it says."""
         self.completion_tokens: int | None = None
@@ -70,13 +70,13 @@ class EventScan:
             whole = self._split(whole)
             if not whole:
                 return 0
+        if b"error" in whole and self.error_ends_at is None:
+            whole = self._up_to_error(whole, len(piece) - len(whole) - len(self._unfinished))
         self._last = whole
         count = whole.count(b"\ndata:") + whole.startswith(b"data:")
         if COMPLETION_TOKENS in whole:
             self.completion_tokens = usage_count(whole, COMPLETION_TOKENS)
             self.prompt_tokens = usage_count(whole, PROMPT_TOKENS)
-        if b"error" in whole and self.error_ends_at is None:
-            self._find_error(whole, len(piece) - len(whole) - len(self._unfinished))
         self.events += count
         return count
 
@@ -87,11 +87,14 @@ class EventScan:
         self._unfinished = text[at:] if len(text) - at <= LONGEST_EVENT_BYTES else b""
         return text[:at]
 
-    def _find_error(self, whole: bytes, offset: int) -> None:
+    def _up_to_error(self, whole: bytes, offset: int) -> bytes:
+        """What comes before an error event, and note where that ends."""
         found = _ERROR_EVENT.search(whole)
-        if found is not None:
-            end = _EVENT_END.search(whole, found.end())
-            self.error_ends_at = (end.end() if end else len(whole)) + offset
+        if found is None:
+            return whole
+        end = _EVENT_END.search(whole, found.end())
+        self.error_ends_at = (end.end() if end else len(whole)) + offset
+        return whole[: found.start()]
 
 
 def error_event(body: bytes) -> bytes:
