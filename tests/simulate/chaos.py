@@ -189,18 +189,18 @@ class Chaos:
 
     def _reload(self) -> None:
         self.counts["reload"] += 1
-        now, rng = self.clock.now, self.rng
+        rng = self.rng
         if rng.random() < 0.3:
-            self.path.apply(Drain(f"r{rng.randrange(ENGINES)}", on=rng.random() < 0.5), now)
+            self.driver.apply(Drain(f"r{rng.randrange(ENGINES)}", on=rng.random() < 0.5))
             return
         kept = rng.sample(self.config.replicas, rng.randint(1, ENGINES))
         queue = QueueConfig(max_requests=rng.choice((5, 50, 2000)), max_tokens=rng.choice((20_000, 2_000_000)))
-        self.path.apply(replace(self.config, replicas=tuple(kept), queue=queue), now)
+        self.driver.apply(replace(self.config, replicas=tuple(kept), queue=queue))
 
     def _mend_everything(self) -> None:
         now = self.clock.now
-        self.path.apply(self.config, now)
+        self.driver.apply(self.config)
         for index, placed in enumerate(self.replicas):
-            self.path.apply(Drain(placed.name, on=False), now)
+            self.driver.apply(Drain(placed.name, on=False))
             for kind in (FaultKind.RESTART, FaultKind.RESUME, FaultKind.SLOW):
                 placed.suffer(Fault(at=now, replica=index, kind=kind))

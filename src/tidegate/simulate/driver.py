@@ -8,9 +8,11 @@ first byte, gap and total time. It reads every engine once a second.
 from __future__ import annotations
 
 from tidegate.engines.simulated import EngineEvent, EngineEventKind
+from tidegate.policy.change import Diff, Drain
 from tidegate.policy.decisions import Admit, Answer, Decision, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.path import Path
+from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Progress
 from tidegate.policy.record import Record
 from tidegate.policy.request import NEVER, Request
@@ -55,6 +57,14 @@ class Driver:
             self._give_up(self._attempt_of[call.id], Outcome.CLIENT_LEFT)
         self._close(call)
         self._advance()
+
+    # What operators do
+
+    def apply(self, change: PathConfig | Drain) -> Diff:
+        """A reload, or an order to drain."""
+        diff = self.path.apply(change, self._clock.now)
+        self._advance()
+        return diff
 
     # What Path says
 
@@ -102,8 +112,9 @@ class Driver:
             self._fail(attempt, Outcome.CONNECT_FAILED)
             return
         self.path.progress(permit, Progress.SENT, self._clock.now)
-        self._clock.schedule(permit.first_byte_by, self._check_first_byte, attempt)
+        # In this order: an answer that comes whole has both at one time, and then its total was too long.
         self._clock.schedule(permit.total_by, self._check_total, attempt)
+        self._clock.schedule(permit.first_byte_by, self._check_first_byte, attempt)
 
     # What engines say
 
@@ -188,7 +199,7 @@ class Driver:
         now = self._clock.now
         for name, replica in self._replicas.items():
             self.path.observe(name, replica.reading(), now)
-        self._advance()
+            self._advance()
         if self._clients.live or self.path.next_wakeup() is not None:
             self._clock.schedule(now + READING_PERIOD_S, self.read_engines)
 
