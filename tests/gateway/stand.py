@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.gateway.client_connection import ClientConnection
-from tidegate.gateway.driver import Driver
+from tidegate.gateway.driver import Applicant, Driver
 from tidegate.gateway.engine_connection import EngineConnection
 from tidegate.gateway.gateway import Gateway, Surroundings
 from tidegate.gateway.journal import Journal
@@ -22,6 +22,7 @@ from tidegate.lens.row import Row
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
+from tidegate.policy.request import Request
 from tidegate.testing.memory_transport import MemoryTransport, Split, memory_pair, whole
 from tidegate.wire.requests import Incoming, RequestReader
 from tidegate.wire.responses import ResponseReader
@@ -195,6 +196,18 @@ def chat(**fields: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 16, **fields}
 
 
+class NotedDriver(Driver):
+    """Keeps what was offered."""
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(path, loop)
+        self.offered: list[Request] = []
+
+    def offer(self, request: Request, applicant: Applicant) -> None:
+        self.offered.append(request)
+        super().offer(request, applicant)
+
+
 class Stand:
     """The gateway with its surroundings. Use inside a running (virtual) loop."""
 
@@ -205,7 +218,7 @@ class Stand:
         self.polled: list[str] = []
         self.metrics = Metrics(["m"], settings.path.classes.classes, 0.0)
         self.path = Path(settings.path, self.loop.time())
-        self.driver = Driver(self.path, self.loop)
+        self.driver = NotedDriver(self.path, self.loop)
         draws = itertools.count(0x9E3779B97F4A7C15, 0x9E3779B97F4A7C15)
         around = Surroundings(
             loop=self.loop,
@@ -217,6 +230,10 @@ class Stand:
         )
         self.gateway = Gateway(settings, around)
         self.ticker = Ticker(self.gateway, self.loop, settings.timers.tick_s, self.metrics.observe_lag)
+
+    @property
+    def source_of_last_request(self) -> str | None:
+        return self.driver.offered[-1].source
 
     async def dial(self, endpoint: Endpoint, make: Callable[[], EngineConnection]) -> EngineConnection:
         engine = self.engines[endpoint.name]

@@ -78,6 +78,8 @@ class ClientConnection(asyncio.Protocol):
             return
         if self._reader.ready:
             self._start_ready(now)
+            if len(self._reader.ready) >= self._gateway.limits.pipelined_requests and self.transport is not None:
+                self.transport.pause_reading()
         if self._reader.is_partial or self._begun_at:
             self._note_progress()
 
@@ -97,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
         return held[length:]
 
     def _note_progress(self) -> None:
-        """A request that has begun and is not complete is held to a time; a full line of them stops reading."""
+        """A request that has begun and is not complete is held to a time."""
         reader, transport = self._reader, self.transport
         if not reader.is_partial:
             self._begun_at = 0.0
@@ -108,8 +110,6 @@ class ClientConnection(asyncio.Protocol):
         if reader.awaits_continue and self.exchange is None:
             reader.awaits_continue = False
             transport.write(CONTINUE)
-        if len(reader.ready) >= self._gateway.limits.pipelined_requests:
-            transport.pause_reading()
 
     def _start_ready(self, now: float) -> None:
         """Start what is complete, one after the other; many may end at once."""
