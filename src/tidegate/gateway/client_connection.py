@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import Protocol, cast
 
 from tidegate.errors import ProtocolError
 from tidegate.gateway import proxy_preamble
+from tidegate.gateway.access import Access
 from tidegate.gateway.reply import CONTINUE
+from tidegate.gateway.running import Running
+from tidegate.gateway.settings import Limits, Timers
 from tidegate.wire.errors import MISTAKE_OF_STATUS, Mistake
-from tidegate.wire.requests import RequestReader
-
-if TYPE_CHECKING:
-    from tidegate.gateway.exchange import Exchange
-    from tidegate.gateway.gateway import Gateway
+from tidegate.wire.requests import Incoming, RequestReader
 
 WRITE_HIGH_BYTES = 256 * 1024
 """Unsent bytes above which the engine's connection is no longer read."""
+
+
+class Plane(Protocol):
+    """What a connection stands on; the gateway is one. A reload swaps ``limits``, ``timers`` and ``access``."""
+
+    limits: Limits
+    timers: Timers
+    access: Access
+    now: Callable[[], float]
+    connections: set[ClientConnection]
+    """Every open one; each enters and leaves by itself."""
+
+    @property
+    def is_draining(self) -> bool:
+        """Nothing further is taken."""
+
+    def begin(self, connection: ClientConnection, incoming: Incoming, now: float) -> None:
+        """Start what ``incoming`` asks for; it may be over when this returns."""
+
+    def reject(self, connection: ClientConnection, mistake: Mistake, detail: str, status: int) -> None:
+        """Answer bytes that are no request."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -36,13 +57,13 @@ class ClientConnection(asyncio.Protocol):
         "transport",
     )
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Plane) -> None:
         self._gateway = gateway
         self._reader = RequestReader(gateway.limits.head_bytes, gateway.limits.body_bytes)
         self.transport: asyncio.Transport | None = None
         self.source = ""
         """The client's address, as far as the connection tells."""
-        self.exchange: Exchange | None = None
+        self.exchange: Running | None = None
         self._preamble: bytes | None = None
         """What came of a PROXY preamble so far; None when none is expected any more."""
         self._is_paused = False
@@ -193,7 +214,7 @@ class ClientConnection(asyncio.Protocol):
         if self.exchange is not None:
             self.exchange.resume()
 
-    def attach(self, exchange: Exchange) -> None:
+    def attach(self, exchange: Running) -> None:
         """``exchange`` runs from here on."""
         self.exchange = exchange
         if self._is_paused:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
 from tidegate.gateway.journal import Journal
 from tidegate.gateway.pool import Pool
+from tidegate.gateway.running import Running
 from tidegate.gateway.settings import Timers
-
-if TYPE_CHECKING:
-    from tidegate.gateway.exchange import Exchange
 
 
 @dataclass(slots=True)
@@ -29,14 +26,14 @@ class Shared:
     """Ask the parent to read this replica promptly: an abort waits for its confirmation."""
     pools: dict[str, Pool] = field(default_factory=dict)
     """By replica name."""
-    live: set[Exchange] = field(default_factory=set)
-    """Every exchange that is not over; the ticker looks at them."""
+    live: set[Running] = field(default_factory=set)
+    """Everything that is not over; the ticker looks at it."""
     is_draining: bool = False
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while draining, once nothing is live."""
 
-    def leave(self, exchange: Exchange) -> None:
-        """``exchange`` is over."""
-        self.live.discard(exchange)
+    def leave(self, running: Running) -> None:
+        """``running`` is over."""
+        self.live.discard(running)
         if self.is_draining and not self.live:
             self.emptied.set()
