@@ -43,6 +43,7 @@ class MemoryTransport(asyncio.Transport):
         self._low_bytes = HIGH_BYTES // 4
         self._is_closing = False
         self._is_lost = False
+        self._was_aborted = False
         self._is_reading = True
         self._is_writer_paused = False
         self._is_delivering = False
@@ -97,7 +98,7 @@ class MemoryTransport(asyncio.Transport):
 
     def abort(self) -> None:
         self._outgoing.clear()
-        self._is_closing = True
+        self._is_closing = self._was_aborted = True
         self._loop.call_soon(self.lose, None)
         if self._peer is not None:
             self._loop.call_soon(self._peer.lose, ConnectionResetError("reset by peer"))
@@ -112,7 +113,7 @@ class MemoryTransport(asyncio.Transport):
         """One read, then what follows from it."""
         self._is_delivering = False
         peer = self._peer
-        if peer is None or self._is_lost:
+        if peer is None or self._is_lost or self._was_aborted:
             return
         if self._outgoing:
             if not peer.is_reading() or peer.is_closing():

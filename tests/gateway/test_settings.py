@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from tidegate.gateway.settings import ApiKey, Endpoint, Limits, Settings, Timers, from_plain, to_plain
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.reading import Capacity, ReplicaConfig
+
+
+def settings() -> Settings:
+    replica = ReplicaConfig(name="r", upstream="m", capacity=Capacity(kv_tokens=4096, sequences=8))
+    return Settings(
+        path=PathConfig(replicas=(replica,)),
+        endpoints=(Endpoint(name="r", host="h", port=1, api_key="k"),),
+        limits=Limits(body_bytes=5),
+        timers=Timers(heartbeat_s=0.0),
+        api_keys=(ApiKey(sha256="ab", tenant="t"),),
+        trusted_proxies=("10.0.0.0/8",),
+    )
+
+
+def test_settings_survive_the_way_to_the_data_process() -> None:
+    assert from_plain(json.loads(json.dumps(to_plain(settings())))) == settings()
+
+
+def test_a_wrong_field_is_named() -> None:
+    plain = to_plain(settings())
+    plain["endpoints"][0]["port"] = "eighty"
+    with pytest.raises(msgspec.ValidationError, match=r"\$\.endpoints\[0\]\.port"):
+        from_plain(plain)
