@@ -94,6 +94,15 @@ class Events:
         self._close(request)
         self.advance()
 
+    def amend(self, index: int, prompt_tokens: int) -> None:
+        """The exact size of a waiting prompt; whoever can never fit leaves."""
+        ticket = [*self.waiting][index % len(self.waiting)]
+        if self.path.amend(self.waiting[ticket].id, prompt_tokens, self.now) is not None:
+            request = self.waiting.pop(ticket)
+            self.path.cancel(ticket, self.now)
+            self._close(request)
+        self.advance()
+
     def first_token(self, index: int) -> None:
         fresh = [permit for _, permit in self.live if permit.state is PermitState.RESERVED]
         if fresh:
@@ -124,6 +133,14 @@ class Events:
     def apply(self, config: PathConfig) -> None:
         self.path.apply(config, self.now)
         self.advance()
+
+    def nobody_waits_who_could_go(self) -> None:
+        """Liveness: a driver that sleeps until the next wakeup leaves nobody standing who has a place."""
+        for upstream in self.path.upstreams.values():
+            for ticket in upstream.queue.heads():
+                output_tokens = self.path.output_tokens(ticket.request, upstream)
+                assert isinstance(upstream.choose(ticket.request, output_tokens, self.now), Reason)
+            assert upstream.queue.requests == 0 or self.path.next_wakeup() is not None
 
     def check(self) -> None:
         """Safety: what must hold after every event."""

@@ -12,11 +12,13 @@ from tests.policy.machine import Events, replica_config
 from tidegate.policy.breaker import State
 from tidegate.policy.change import Drain
 from tidegate.policy.decisions import Admit
-from tidegate.policy.marks import MarkKind
+from tidegate.policy.marks import Mark, MarkKind
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
+from tidegate.policy.reading import ReplicaConfig
+from tidegate.policy.upstream import MOST_SCANNED
 
 REPLICAS = (replica_config("a1"), replica_config("a2", sequences=4), replica_config("b1", "b", kv_tokens=4096))
 CONFIG = PathConfig(replicas=REPLICAS, queue=QueueConfig(max_requests=20, max_tokens=40_000, max_overtakes=3))
@@ -24,10 +26,13 @@ INDEX = st.integers(0, 1000)
 
 
 class PathMachine(RuleBasedStateMachine):
+    more: tuple[ReplicaConfig, ...] = ()
+    """Replicas besides those that rules name; never removed."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.events = Events(Path(CONFIG, 0.0))
-        self.down: set[str] = set()
+        self.config = replace(CONFIG, replicas=REPLICAS + self.more)
+        self.events = Events(Path(self.config, 0.0))
 
     @rule(seconds=st.floats(0.0, 20.0))
     def pass_time(self, seconds: float) -> None:
@@ -45,6 +50,8 @@ class PathMachine(RuleBasedStateMachine):
         key=st.sampled_from([None, "k1", "k2"]),
         session=st.sampled_from([None, "s1", "s2"]),
         tenant=st.sampled_from(["t1", "t2"]),
+        cache_key=st.sampled_from([None, b"c1"]),
+        session_hash=st.integers(0, 3),
     )
     def offer(self, patience_s: float | None, deadline_s: float | None, **fields: object) -> None:
         if patience_s is not None:
@@ -57,6 +64,34 @@ class PathMachine(RuleBasedStateMachine):
     @rule(index=INDEX)
     def leave_the_queue(self, index: int) -> None:
         self.events.cancel(index)
+
+    @precondition(lambda self: self.events.waiting)
+    @rule(index=INDEX, prompt_tokens=st.integers(1, 5000))
+    def count_a_waiting_prompt(self, index: int, prompt_tokens: int) -> None:
+        self.events.amend(index, prompt_tokens)
+
+    @rule(body=st.binary(max_size=20))
+    def keep_an_answer(self, body: bytes) -> None:
+        self.events.path.remember(b"c1", body, self.events.now)
+
+    @rule(kind=st.sampled_from(MarkKind), seconds=st.floats(0.1, 30.0))
+    def mark(self, kind: MarkKind, seconds: float) -> None:
+        key = {MarkKind.SESSION: "s1", MarkKind.TENANT: "t1", MarkKind.MODEL: "b"}.get(kind, "nobody")
+        self.events.path.marks.add(Mark(kind, key, "blocked", self.events.now + seconds, "asked for"))
+
+    @rule()
+    def what_is_kept_over_a_restart_is_what_was(self) -> None:
+        path, now = self.events.path, self.events.now
+        state = path.dump(now)
+        path.restore(state, now)
+        assert path.dump(now)["replicas"] == state["replicas"]
+        other = Path(self.config, 1e6)
+        other.restore(state, 1e6)
+        assert len(other.marks) == len(path.marks.live(now))
+
+    @rule()
+    def nobody_waits_who_could_go(self) -> None:
+        self.events.nobody_waits_who_could_go()
 
     @precondition(lambda self: self.events.live)
     @rule(index=INDEX)
@@ -93,7 +128,7 @@ class PathMachine(RuleBasedStateMachine):
         self.events.apply(
             replace(
                 CONFIG,
-                replicas=tuple(keep),  # type: ignore[arg-type]  # sampled from REPLICAS
+                replicas=(*keep, *self.more),  # type: ignore[arg-type]  # sampled from REPLICAS
                 classes=replace(CONFIG.classes, classes=names),
                 queue=replace(CONFIG.queue, max_requests=room),
             )
@@ -108,7 +143,7 @@ class PathMachine(RuleBasedStateMachine):
     def an_idle_system_always_admits_again(self) -> None:
         """Liveness: whatever happened, once all is over and all replicas are back, anybody gets in."""
         events = self.events
-        events.apply(CONFIG)
+        events.apply(self.config)
         events.finish()
         for name in ("a1", "a2", "b1"):
             events.path.apply(Drain(name, on=False), events.now)
@@ -133,9 +168,17 @@ class PathMachine(RuleBasedStateMachine):
             )
 
     def teardown(self) -> None:
-        self.events.apply(CONFIG)
+        self.events.apply(self.config)
         self.events.finish()
 
 
-PathMachine.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+class ManyReplicasMachine(PathMachine):
+    """More replicas than are looked at one by one: two are drawn."""
+
+    more = tuple(replica_config(f"x{number}", sequences=1, kv_tokens=2048) for number in range(MOST_SCANNED))
+
+
+PathMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
+ManyReplicasMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=60, deadline=None)
 TestPathMachine = PathMachine.TestCase
+TestManyReplicasMachine = ManyReplicasMachine.TestCase

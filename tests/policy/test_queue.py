@@ -84,6 +84,18 @@ def test_tickets_of_a_class_that_is_gone_stand_in_the_other_where_their_own_stoo
     assert served.count(LONG) == 1
 
 
+def test_all_classes_together_fill_the_queue_and_none_more_than_its_share() -> None:
+    queue = Queue(QueueConfig(max_requests=10), CLASSES)
+    for number in range(5):
+        assert queue.has_room(Request(number, "a", 0.0, 0), LONG) is None
+        queue.enter(ticket(number, LONG), 0.0)
+    assert queue.has_room(Request(5, "a", 0.0, 0), LONG) is Reason.QUEUE_FULL
+    for number in range(5, 10):
+        assert queue.has_room(Request(number, "a", 0.0, 0), INTERACTIVE) is None
+        queue.enter(ticket(number, INTERACTIVE), 0.0)
+    assert queue.has_room(Request(10, "a", 0.0, 0), INTERACTIVE) is Reason.QUEUE_FULL
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from([INTERACTIVE, LONG, BATCH]), st.integers(0, 60), st.integers(0, 60)), max_size=60
