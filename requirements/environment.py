@@ -1,6 +1,7 @@
 """Makes ``.venv`` from the hash-pinned locks, with nothing but Python and pip present.
 
     python3 requirements/environment.py .venv run|dev
+    python3 requirements/environment.py .venv-vllm vllm
 
 Called by the Makefile when a lock is newer than what ``.venv`` holds. Every package is pinned with
 its hash, so pip is told to fetch exactly those (``--no-deps``) and resolves nothing.
@@ -17,7 +18,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = {"run": ("run.lock", "model.lock"), "dev": ("dev.lock", "model.lock")}
+LOCKS = {
+    "run": ("run.lock", "model.lock"),
+    "dev": ("dev.lock", "model.lock"),
+    "vllm": ("vllm.lock", "model.lock"),
+}
 NO_VENV = """\
 tidegate: {python} can make no virtual environment: its {module} module is missing.
   Debian or Ubuntu:  apt-get install python3-venv

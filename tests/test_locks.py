@@ -17,7 +17,7 @@ def pins(name: str) -> dict[str, str]:
     return {match[1]: match[2] for match in found if match}
 
 
-@pytest.mark.parametrize("name", ["run.lock", "dev.lock", "model.lock"])
+@pytest.mark.parametrize("name", ["run.lock", "dev.lock", "model.lock", "vllm.lock"])
 def test_every_line_of_a_lock_is_a_pin_with_hashes_or_a_comment(name: str) -> None:
     logical = (LOCKS / name).read_text().replace("\\\n", " ").splitlines()
     lines = [line for line in logical if line.strip() and not line.lstrip().startswith("#")]

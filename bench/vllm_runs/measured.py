@@ -21,6 +21,7 @@ class Stream:
     gap_steps: int = 0
     tokens: int = 0
     preemptions: int = 0
+    priority: int = 0
 
     def token(self, step: int, now_s: float, count: int = 1) -> None:
         if self.first_s is None:

@@ -113,7 +113,7 @@ class Stepping:
         self.step = 0
         self.now_s = 0.0
         self.scheduled_tokens = 0
-        self.fullest = 0
+        self.fullest = self.worst_surplus = 0
         self.schedule_s = 0.0
         self.streams: dict[str, Stream] = {}
         self._lengths: dict[str, int] = {}
@@ -136,7 +136,7 @@ class Stepping:
         )
         self._lengths[request_id] = call.output_tokens
         self._sent[request_id] = 0
-        self.streams[request_id] = Stream(began_step=self.step, began_s=self.now_s)
+        self.streams[request_id] = Stream(began_step=self.step, began_s=self.now_s, priority=priority)
         self.scheduler.add_request(request)
 
     def leave(self, request_id: str) -> None:
@@ -166,7 +166,12 @@ class Stepping:
         # Step model of the project's notes for this CPU build; only indicative.
         self.now_s += 0.045 + 0.0012 * (tokens - decodes) + 0.004 * decodes
         self.scheduled_tokens += tokens
-        self.fullest = max(self.fullest, self.engine.blocks - pool.get_num_free_blocks())
+        taken = self.engine.blocks - pool.get_num_free_blocks()
+        self.fullest = max(self.fullest, taken)
+        reserver = getattr(self.scheduler, "reserver", None)
+        if reserver is not None:
+            claimed = sum(reserver.claim(request).held_blocks for request in self.scheduler.running)
+            self.worst_surplus = max(self.worst_surplus, taken - claimed)
 
     def _model(self, output: SchedulerOutput) -> ModelRunnerOutput:
         """What a model would sample: words, and the end at the length that was drawn."""
@@ -200,19 +205,27 @@ class Stepping:
             self.scheduler.update_draft_token_ids(DraftTokenIds(running, drafts))
         return ended
 
-    def run(self, calls: list[loads.Call], clients: int, prefix: str = "") -> None:
-        """A closed loop: whoever has an answer asks again at once, until all calls are made."""
+    def run(self, calls: list[loads.Call], clients: int, prefix: str = "", abort_every: int = 0) -> None:
+        """A closed loop: whoever has an answer asks again at once, until all calls are made. Every so many steps
+        somebody hangs up, running or waiting, and the next one comes."""
         waiting = deque(enumerate(calls))
         for _ in range(min(clients, len(calls))):
             self._next(waiting, prefix)
         while self.scheduler.has_unfinished_requests():
-            for _ in self.advance():
-                if waiting:
-                    self._next(waiting, prefix)
+            gone = len(self.advance())
+            if abort_every and self.step % abort_every == 0 and self.scheduler.requests:
+                self.leave(self._source.choice(sorted(self.scheduler.requests)))
+                gone += 1
+            for _ in range(min(gone, len(waiting))):
+                self._next(waiting, prefix)
+        while self._pending:
+            self._deliver(*self._pending.popleft())
 
     def _next(self, waiting: deque[tuple[int, loads.Call]], prefix: str) -> None:
         index, call = waiting.popleft()
-        self.submit(f"{prefix}{index}", call)
+        # Where the policy orders by it, every fourth is urgent.
+        urgent = self.engine.policy == "priority" and index % 4 == 0
+        self.submit(f"{prefix}{index}", call, priority=0 if urgent else 1)
 
     def report(self) -> dict[str, Any]:
         """Of all that ran since ``forget``."""
@@ -220,14 +233,19 @@ class Stepping:
         found |= {
             "steps": self.step, "scheduled_tokens": self.scheduled_tokens, "fullest_blocks": self.fullest,
             "schedule_ms_per_step": 1e3 * self.schedule_s / max(1, self.step),
+            "free_blocks": self.scheduler.kv_cache_manager.block_pool.get_num_free_blocks(),
         }  # fmt: skip
+        urgent = [each for each in self.streams.values() if each.priority == 0]
+        found["urgent_ttft_steps"] = summary(urgent, self.now_s)["ttft_steps"]
         reserver = getattr(self.scheduler, "reserver", None)
-        return found if reserver is None else found | {"ledger": asdict(reserver.figures())}
+        if reserver is None:
+            return found
+        return found | {"ledger": asdict(reserver.figures()), "unclaimed_blocks": self.worst_surplus}
 
     def forget(self) -> None:
         """Count anew; the scheduler keeps what it learned."""
         self.streams = {}
-        self.step = self.scheduled_tokens = self.fullest = 0
+        self.step = self.scheduled_tokens = self.fullest = self.worst_surplus = 0
         self.now_s = self.schedule_s = 0.0
 
 
@@ -241,7 +259,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         stepping.run(calls, clients, f"warm{index}-")
         stepping.forget()
     calls = loads.draw(load["kind"], load["count"], load["seed"], shared_tokens=load.get("shared_tokens", 0))
-    stepping.run(calls, clients)
+    stepping.run(calls, clients, abort_every=load.get("abort_every", 0))
     found = stepping.report()
     stepping.scheduler.shutdown()
     return found

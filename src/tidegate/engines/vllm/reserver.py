@@ -47,7 +47,7 @@ class Reserver:
         """Before vLLM schedules: the claims are made true, and who must wait is skipped in this step alone."""
         self._admitted = []
         by_id = {request.request_id: request for request in self._scheduler.running}
-        claims = [self._refreshed(request) for request in self._served_in_order()]
+        claims = [self.claim(request) for request in self._served_in_order()]
         free = self._scheduler.kv_cache_manager.block_pool.get_num_free_blocks()
         for paused in self.ledger.pauses(claims, free):
             # schedule() counts its step before it compares.
@@ -56,10 +56,10 @@ class Reserver:
     def admits(self, request: Any) -> bool:
         """The gate: vLLM asks about each waiting request, in its order. One that holds blocks has its seat."""
         if request.request_id in self.ledger.seated:
-            self._refreshed(request)
+            self.claim(request)
             return True
         passes = len(self.ledger.overtaking.blocked)
-        if not self.ledger.admits(self._refreshed(request)):
+        if not self.ledger.admits(self.claim(request)):
             return False
         self._admitted.append((request, passes))
         return True
@@ -122,7 +122,8 @@ class Reserver:
             return running
         return sorted(running, key=lambda request: (request.priority, request.arrival_time))
 
-    def _refreshed(self, request: Any) -> Claim:
+    def claim(self, request: Any) -> Claim:
+        """What the ledger knows of it, made true."""
         claim = self._claims.get(request.request_id)
         if claim is None:
             claim = self._claims[request.request_id] = Claim(
