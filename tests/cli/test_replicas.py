@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.scripted_upstream import ScriptedUpstream
 from tidegate.cli import replicas as replicas_module
-from tidegate.cli.replicas import Replicas, address_of, model_name
+from tidegate.cli.replicas import Replicas, model_name
 from tidegate.cli.serve import named_upstreams
 from tidegate.config import Settings, load
 from tidegate.engines.address import Address
@@ -122,11 +122,3 @@ def test_an_engine_with_no_or_several_models_must_be_named_by_the_user(models: t
 def test_an_engine_that_cannot_be_asked_for_its_model_is_said_so() -> None:
     with pytest.raises(EngineError, match="start the engine first, or name the model"):
         asyncio.run(model_name(Address(url=free_url())))
-
-
-def test_the_control_plane_asks_where_the_data_plane_sends() -> None:
-    endpoint = Endpoint(name="a", host="::1", port=443, base_path="/x", api_key="k", is_tls=True, server_name="e")
-    address = address_of(endpoint)
-    assert (address.url, address.api_key) == ("https://[::1]:443/x", "k")
-    assert address.tls is not None
-    assert address.tls.server_name == "e"

@@ -16,6 +16,7 @@ from tidegate.gateway.engine_connection import EngineConnection
 from tidegate.gateway.gateway import Gateway, Surroundings
 from tidegate.gateway.journal import Journal
 from tidegate.gateway.settings import Endpoint, Settings
+from tidegate.gateway.tally import Counter, Tally
 from tidegate.gateway.ticker import Ticker
 from tidegate.lens.metrics import Metrics
 from tidegate.lens.row import Row
@@ -216,6 +217,8 @@ class Stand:
         self.engines = engines
         self.rows: list[Row] = []
         self.polled: list[str] = []
+        self.counters: dict[str, Counter] = {}
+        """By replica name; an endpoint of a kind that counts is asked here."""
         self.metrics = Metrics(["m"], settings.path.classes.classes, 0.0)
         self.path = Path(settings.path, self.loop.time())
         self.driver = NotedDriver(self.path, self.loop)
@@ -227,6 +230,7 @@ class Stand:
             dial=self.dial,
             draws=lambda: next(draws) % 2**64,
             poll_soon=self.polled.append,
+            tally=Tally(lambda endpoint: self.counters[endpoint.name]),
         )
         self.gateway = Gateway(settings, around)
         self.ticker = Ticker(self.gateway, self.loop, settings.timers.tick_s, self.metrics.observe_lag)

@@ -90,6 +90,11 @@ def test_an_engine_that_serves_one_other_model_is_asked_for_that_one(config: Con
     assert (near.model, far.model) == ("Qwen2-7B", "qwen")
 
 
+def test_the_data_process_learns_which_adapter_fits(config: Config) -> None:
+    near, far, _ = compose(config, {"chat-0": Told(kind="vllm")}, ENV).endpoints
+    assert (near.kind, far.kind) == ("vllm", "openai")
+
+
 def test_an_engine_that_was_started_is_reached_where_it_says(config: Config) -> None:
     here = Endpoint(name="tiny-embedded", host="127.0.0.1", port=4711, api_key="k")
     assert compose(config, {"tiny-embedded": Told(endpoint=here)}, ENV).endpoints[-1] == here

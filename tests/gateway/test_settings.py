@@ -31,3 +31,12 @@ def test_a_wrong_field_is_named() -> None:
     plain["endpoints"][0]["port"] = "eighty"
     with pytest.raises(msgspec.ValidationError, match=r"\$\.endpoints\[0\]\.port"):
         from_plain(plain)
+
+
+def test_an_engine_is_asked_where_its_requests_go() -> None:
+    endpoint = Endpoint(name="a", host="::1", port=443, base_path="/x", api_key="k", is_tls=True, server_name="e")
+    address = endpoint.address()
+    assert (address.url, address.api_key) == ("https://[::1]:443/x", "k")
+    assert address.tls is not None
+    assert address.tls.server_name == "e"
+    assert Endpoint(name="a", host="h", port=80, proxy="http://p:1").address().proxy == "http://p:1"

@@ -13,6 +13,7 @@ from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
+from tidegate.policy.request import Request
 from tidegate.policy.upstream import MOST_SCANNED
 
 MANY = PathConfig(replicas=tuple(replica_config(f"a{number}", sequences=2) for number in range(40)))
@@ -136,3 +137,44 @@ def test_the_context_is_the_longest_that_a_replica_offers_and_unknown_if_one_doe
     assert path.upstreams["a"].context_tokens == 200
     path.apply(PathConfig(replicas=(short, long, silent)), 0.0)
     assert path.upstreams["a"].context_tokens is None
+
+
+POOL = Capacity(kv_tokens=8192, slot_tokens=256, sequences=8)
+
+
+def hinges(capacity: Capacity, prompt_tokens: int, output_tokens: int = 16, sequences: int = 1) -> bool:
+    replica = ReplicaConfig(name="a1", upstream="a", capacity=capacity)
+    upstream = Path(PathConfig(replicas=(replica,)), 0.0).upstreams["a"]
+    request = Request(1, "a", 0.0, 0, prompt_tokens=prompt_tokens, sequences=sequences)
+    return upstream.hinges_on_count(request, output_tokens)
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "matters"), [(100, False), (1180, False), (1182, True), (2048, True), (6301, True), (6302, False)]
+)
+def test_a_count_matters_for_prompts_that_are_estimated_near_the_context(prompt_tokens: int, matters: bool) -> None:
+    assert hinges(Capacity(kv_tokens=65536, context_tokens=2048), prompt_tokens) is matters
+
+
+@pytest.mark.parametrize(
+    ("output_tokens", "sequences", "matters"),
+    [
+        (400, 8, True),
+        (240, 8, True),
+        (1000, 8, False),
+        (400, 4, False),
+        (7160, 1, True),
+        (7152, 1, False),
+        (20_000, 1, False),
+    ],
+)
+def test_a_count_matters_where_the_whole_pool_may_or_may_not_hold_the_request(
+    output_tokens: int, sequences: int, matters: bool
+) -> None:
+    # An estimate of 800 may be 615 or 1040 in truth; the pool has 32 slots of 256 tokens.
+    assert hinges(POOL, 800, output_tokens, sequences) is matters
+
+
+def test_where_nothing_is_known_to_be_too_long_no_count_matters() -> None:
+    assert not hinges(Capacity(), 1_000_000, 1_000_000)
+    assert not hinges(Capacity(sequences=4), 1_000_000)

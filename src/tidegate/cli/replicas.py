@@ -22,7 +22,6 @@ from tidegate.errors import EngineError, TidegateError
 from tidegate.gateway.composition import Told, endpoint_of
 from tidegate.gateway.parent import Say
 from tidegate.gateway.settings import Endpoint
-from tidegate.wire.tls import Tls
 
 ASK_AGAIN_EVERY_S = 2.0
 
@@ -33,7 +32,7 @@ class Given:
     def __init__(self, alias: str, endpoint: Endpoint) -> None:
         self.alias = alias
         self.endpoint = endpoint
-        self.engine: Engine = OpenaiServer(address_of(endpoint))
+        self.engine: Engine = OpenaiServer(endpoint.address())
         self.told: Told | None = None
         self.problem = ""
 
@@ -132,22 +131,11 @@ class Replicas:
             started.kill()
 
 
-def address_of(endpoint: Endpoint) -> Address:
-    """Where the control plane asks an engine that the data plane reaches at ``endpoint``."""
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    scheme = "https" if endpoint.is_tls else "http"
-    return Address(
-        url=f"{scheme}://{host}:{endpoint.port}{endpoint.base_path}",
-        api_key=endpoint.api_key,
-        tls=Tls(endpoint.ca_file, endpoint.server_name) if endpoint.is_tls else None,
-        proxy=endpoint.proxy,
-    )
-
-
 async def told_by(engine: Engine, alias: str) -> Told:
     """Ask ``engine`` for what it holds. Raises EngineError or OSError."""
     models = await engine.models()
     return Told(
+        kind=engine.kind,
         capacity=await engine.capacity(),
         confirms_aborts=engine.confirms_aborts,
         abort_grace_s=engine.abort_grace_s,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from tidegate.cli.options import ConfigFile, Sets, Upstreams, configured
-from tidegate.cli.replicas import address_of, model_name
+from tidegate.cli.replicas import model_name
 from tidegate.cli.serving import Serving
 from tidegate.config import Settings
 from tidegate.config.flags import is_named
@@ -72,7 +72,7 @@ async def _named(url: str) -> str:
     if urlsplit(url).scheme not in ("http", "https"):
         return url
     replica = Replica(url=url)
-    name = await model_name(address_of(endpoint_of(replica, url, os.environ)))
+    name = await model_name(endpoint_of(replica, url, os.environ).address())
     return f"{name}={url}"
 
 

@@ -32,10 +32,16 @@ class Started:
         self.engine = LlamaServer(self.options.address)
         self.told = Told(
             capacity=self.options.capacity,
+            kind=self.engine.kind,
             confirms_aborts=self.engine.confirms_aborts,
             abort_grace_s=self.engine.abort_grace_s,
             endpoint=Endpoint(
-                name=name, host="127.0.0.1", port=self.options.port, api_key=self.options.api_key, model=alias
+                name=name,
+                host="127.0.0.1",
+                port=self.options.port,
+                kind=self.engine.kind,
+                api_key=self.options.api_key,
+                model=alias,
             ),
         )
         self._say = say

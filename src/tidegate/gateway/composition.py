@@ -28,6 +28,7 @@ BOUND_AT_START = ("host", "port", "admin_host", "admin_port", "admin_tokens")
 class Told:
     """What one engine said about itself. None: it did not tell."""
 
+    kind: str = "openai"
     capacity: Capacity = field(default=Capacity())
     confirms_aborts: bool = False
     abort_grace_s: float | None = None
@@ -124,8 +125,8 @@ def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) 
     for alias, upstream in config.upstreams.items():
         names = replica_names(alias, upstream)
         for name, replica in zip(names, upstream.replicas, strict=False):
-            here = endpoint_of(replica, name, env)
-            found.append(here if here.model else replace(here, model=told.get(name, Told()).model))
+            here, said = endpoint_of(replica, name, env), told.get(name, Told())
+            found.append(replace(here, kind=said.kind, model=here.model or said.model))
         if upstream.engine is not None:
             started = told.get(names[-1], Told()).endpoint
             found.append(started or Endpoint(name=names[-1], host="127.0.0.1", port=0))

@@ -11,7 +11,8 @@ import asyncio
 from typing import Protocol
 
 from tidegate.policy.change import Diff, Drain
-from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
+from tidegate.policy.classes import classify
+from tidegate.policy.decisions import Admit, Answer, Decision, Refuse, Wait
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -53,8 +54,14 @@ class Driver:
         return len(self._waiting)
 
     def offer(self, request: Request, applicant: Applicant) -> None:
-        """Ask for a decision; it comes by callback, at once or later."""
-        decision = self._path.offer(request, request.arrived_at)
+        """Ask for a decision on what has just arrived; it comes by callback, at once or later."""
+        self._tell(self._path.offer(request, request.arrived_at), applicant)
+
+    def offer_counted(self, request: Request, applicant: Applicant) -> None:
+        """As ``offer``, for a request whose prompt was counted first, which took time."""
+        self._tell(self._path.offer(request, self.now()), applicant)
+
+    def _tell(self, decision: Decision, applicant: Applicant) -> None:
         if isinstance(decision, Wait):
             self._waiting[decision.ticket] = applicant
             applicant.on_wait(decision)
@@ -62,16 +69,24 @@ class Driver:
         else:
             applicant.on_decision(decision)
 
+    def hinges_on_count(self, request: Request) -> bool:
+        """An exact prompt count may decide whether the request can ever fit."""
+        upstream = self._path.upstreams.get(request.upstream)
+        if upstream is None or request.prompt_exact:
+            return False
+        return upstream.hinges_on_count(request, self._path.output_tokens(request, upstream))
+
+    def forgo(self, request: Request) -> Record:
+        """The record of a request whose client left before it was offered: ``Path`` never hears of it."""
+        service_class = classify(self._path.config.classes, request.prompt_tokens, request.class_hint)
+        record = Record(request, service_class, request.arrived_at, prompt_tokens=request.prompt_tokens)
+        record.outcome, record.closed_at = Outcome.CLIENT_LEFT, self.now()
+        return record
+
     def cancel(self, ticket: int) -> None:
         """The waiting client left; ``close`` follows."""
         del self._waiting[ticket]
         self._path.cancel(ticket, self.now())
-
-    def amend(self, request_id: int, prompt_tokens: int) -> Reason | None:
-        """The exact prompt size is known; a reason when it can never fit."""
-        reason = self._path.amend(request_id, prompt_tokens, self.now())
-        self._advance()
-        return reason
 
     def sent(self, permit: Permit, now: float) -> None:
         """The request went out to the engine."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 import msgspec
 
 from tidegate.errors import ConfigError
 from tidegate.gateway.access import Access
+from tidegate.gateway.call import Call
 from tidegate.gateway.client_connection import ClientConnection
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
@@ -23,8 +24,11 @@ from tidegate.gateway.reply import JSON_LINE, Reply
 from tidegate.gateway.routes import PASSED_METHODS, ROUTES, Route, passed_through
 from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared
+from tidegate.gateway.tally import Counts, Tally
+from tidegate.gateway.weighing import Weighing
 from tidegate.lens.row import Edge
 from tidegate.policy.decisions import Reason
+from tidegate.policy.request import Request
 from tidegate.wire.errors import MISTAKES, REFUSALS, Mistake, retry_headers
 from tidegate.wire.header_names import REASON, X_REQUEST_ID
 from tidegate.wire.requests import Incoming
@@ -41,6 +45,7 @@ class Surroundings:
     draws: Callable[[], int]
     """64 random bits."""
     poll_soon: Callable[[str], None]
+    tally: Tally = field(default_factory=Tally)
 
 
 class Gateway:
@@ -82,6 +87,7 @@ class Gateway:
         self._are_paths_strict = settings.are_paths_strict
         self._keeps_answers = settings.is_cache_enabled
         self._models_body = _models_body(self._intake.models)
+        self._around.tally.serve(settings.endpoints, settings.path.replicas)
         old = self._shared.pools
         self._shared.pools = {}
         for endpoint in settings.endpoints:
@@ -140,9 +146,23 @@ class Gateway:
         request, call = self._intake.read(incoming, route, request_id, connection.source, number, now)
         if self._keeps_answers:
             request.cache_key = self._intake.cache_key(request, call)
-        exchange = Exchange(self._shared, connection, call, request, self._reply(connection, incoming))
+        reply, counting = self._reply(connection, incoming), self._count(request, call)
+        if counting is not None:
+            Weighing(self._shared, connection, call, request, reply).start(counting)
+            return
+        exchange = Exchange(self._shared, connection, call, request, reply)
         connection.attach(exchange)
         exchange.start()
+
+    def _count(self, request: Request, call: Call) -> asyncio.Task[Counts | None] | None:
+        """A task that counts the prompt where that may decide; None: decide with what is known."""
+        body = call.body
+        # What an image costs, a tokenizer for text does not know.
+        if body is None or not call.route.generates or body.images:
+            return None
+        if not self._shared.driver.hinges_on_count(request):
+            return None
+        return self._around.tally.begin(request.upstream, call.route.path, call.incoming.body)
 
     def _reply(self, connection: ClientConnection, incoming: Incoming) -> Reply:
         if connection.transport is None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from tidegate.engines.address import Address
 from tidegate.policy.path_config import PathConfig
+from tidegate.wire.tls import Tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +19,8 @@ class Endpoint:
     name: str
     host: str
     port: int
+    kind: str = "openai"
+    """Which adapter fits the engine (``engines.recognition.KINDS``)."""
     base_path: str = ""
     """Prepended to the client's path (which begins with ``/v1``); no slash at its end."""
     model: str | None = None
@@ -31,6 +35,17 @@ class Endpoint:
     """SNI and certificate name when they differ from ``host``."""
     proxy: str | None = None
     """``http://host:port`` of a proxy between us and the engine; None: a direct connection."""
+
+    def address(self) -> Address:
+        """Where an adapter asks this engine what is no client's request. Raises ConfigError for a ``ca_file``
+        that cannot be read."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return Address(
+            url=f"{'https' if self.is_tls else 'http'}://{host}:{self.port}{self.base_path}",
+            api_key=self.api_key,
+            tls=Tls(self.ca_file, self.server_name) if self.is_tls else None,
+            proxy=self.proxy,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from tidegate.policy.balance.cost import FIRST, SECOND, least_cost, spread
 from tidegate.policy.breaker import State
 from tidegate.policy.classes import ClassesConfig
@@ -9,11 +11,17 @@ from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import Mean
 from tidegate.policy.queue import Queue, QueueConfig
 from tidegate.policy.replica import Replica
-from tidegate.policy.request import Request
+from tidegate.policy.request import ESTIMATE_SLACK, Request
 
 MOST_SCANNED = 16
 FEW_SAMPLES = 30
 A_WAVE = 4
+
+NEAR_SHARE = 0.75
+"""Of the context: an estimate with its slack that is above may hide a prompt that is too long. Digits, code
+and rare scripts have two to four times the tokens that their bytes let expect."""
+FAR_SHARE = 4.0
+"""Of the context: an estimate above it is left as it is, for no text is that much shorter in tokens."""
 
 
 class Upstream:
@@ -97,11 +105,24 @@ class Upstream:
 
     def ever_fits(self, request: Request, output_tokens: int) -> bool:
         """Whether some replica's whole pool and batch could hold this request."""
-        if not self._bounded:
+        return not self._bounded or self._hold(request.prompt_tokens, output_tokens, request.sequences)
+
+    def hinges_on_count(self, request: Request, output_tokens: int) -> bool:
+        """Whether an exact count could turn an estimated prompt from one that fits into one that never does, or
+        the other way round."""
+        context = self.context_tokens
+        most = request.prompt_tokens * ESTIMATE_SLACK
+        if context is not None and NEAR_SHARE * context < most <= FAR_SHARE * context:
             return True
+        sequences = request.sequences
+        if not self._bounded or self._hold(ceil(most), output_tokens, sequences):
+            return False
+        return self._hold(int(request.prompt_tokens / ESTIMATE_SLACK), output_tokens, sequences)
+
+    def _hold(self, prompt_tokens: int, output_tokens: int, sequences: int) -> bool:
         for replica in self.replicas:
             total, most = replica.slots.total, replica.config.capacity.sequences
-            slots = replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences)
-            if (total is None or slots <= total) and (most is None or request.sequences <= most):
+            slots = replica.slots.needed(prompt_tokens, output_tokens, sequences)
+            if (total is None or slots <= total) and (most is None or sequences <= most):
                 return True
         return not self.replicas
