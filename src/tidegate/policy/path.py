@@ -274,12 +274,11 @@ class Path:
         if refusal is not None:
             return self._refuse(record, refusal, now)
         replica = upstream.choose(record.request, self.output_tokens(record.request, upstream), now, record.replica)
-        # What cannot be placed spends nothing.
-        if isinstance(replica, Replica) and not self.allowance.spend(now):
-            replica = Reason.RETRY_ALLOWANCE
-        if isinstance(replica, Reason):
-            return self._refuse(record, Refuse(replica, self._drain_s(record, upstream, now)), now)
-        return self._place(record, upstream, replica, now)
+        if isinstance(replica, Replica) and self.allowance.spend(now):
+            return self._place(record, upstream, replica, now)
+        # What finds no place spends nothing.
+        reason = Reason.NO_REPLICA if isinstance(replica, Reason) else Reason.RETRY_ALLOWANCE
+        return self._refuse(record, Refuse(reason, self._drain_s(record, upstream, now)), now)
 
     def settle(
         self,
