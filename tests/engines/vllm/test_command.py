@@ -35,7 +35,8 @@ def value_of(flag: str, given: VllmCommand) -> str:
 def test_the_whole_command_is_said_and_nothing_is_left_to_a_default() -> None:
     assert " ".join(command().arguments()) == (
         "python -m vllm.entrypoints.openai.api_server --model /models/qwen3-8b --served-model-name qwen3-8b "
-        "--dtype bfloat16 --host 127.0.0.1 --port 8101 --tensor-parallel-size 1 --disable-uvicorn-access-log "
+        "--dtype bfloat16 --host 127.0.0.1 --port 8101 --tensor-parallel-size 1 --shutdown-timeout 30 "
+        "--disable-uvicorn-access-log "
         "--max-model-len 8192 --max-num-seqs 76 --kv-cache-memory-bytes 42949672960 --gpu-memory-utilization 0.86 "
         "--enable-prefix-caching --scheduling-policy priority "
         "--scheduler-cls tidegate.engines.vllm.scheduler.AsyncReservingScheduler --additional-config "

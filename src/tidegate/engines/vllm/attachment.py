@@ -43,6 +43,9 @@ def unsupported(scheduler: Any, reservation: Reservation) -> str | None:
         "pauses and pipeline parallelism both set when a request may decode again; use rule worst_case": (
             reservation.rule != "worst_case" and parallel.pipeline_parallel_size > 1
         ),
+        "speculation with asynchronous scheduling was never tried with it; add --no-async-scheduling": (
+            bool(scheduler.num_spec_tokens) and bool(scheduler.scheduler_config.async_scheduling)
+        ),
         "context parallelism was never tried with it": (
             parallel.decode_context_parallel_size > 1 or parallel.prefill_context_parallel_size > 1
         ),

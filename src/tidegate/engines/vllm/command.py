@@ -21,7 +21,7 @@ FLAG_KNOWN_SINCE = {
     "--kv-cache-memory-bytes": (0, 11),
     "--max-num-queued-reqs": (0, 32),
     "--max-num-queued-tokens": (0, 32),
-    "--watermark": (0, 32),
+    "--shutdown-timeout": (0, 32),
 }
 """Oldest version that is known to have it; asking an older one for it is refused before the start."""
 
@@ -65,6 +65,8 @@ class VllmCommand:
     """Bound of requests that set none, should one come past the gateway; else it is the whole context."""
     reservation: Reservation | None = field(default_factory=Reservation)
     """None: vLLM schedules as it does."""
+    drain_s: int = 30
+    """How long running requests may finish after SIGTERM; vLLM's own default cuts them off at once."""
     is_asynchronous: bool = True
     """Scheduling overlaps the GPU's step. A CPU does not support it."""
     can_sleep: bool = False
@@ -113,6 +115,7 @@ class VllmCommand:
             *("--host", self.host, "--port", str(self.port)),
             *("--tensor-parallel-size", str(self.tensor_parallel)),
             *(("--pipeline-parallel-size", str(self.pipeline_parallel)) if self.pipeline_parallel > 1 else ()),
+            *(("--shutdown-timeout", str(self.drain_s)) if has_flag("--shutdown-timeout", self.version) else ()),
             *(("--enable-sleep-mode",) if self.can_sleep else ()),
             *("--disable-uvicorn-access-log", *quiet),
         )

@@ -61,9 +61,12 @@ class Ledger:
     def pauses(self, running: Iterable[Claim], free_blocks: int) -> list[str]:
         """A step begins: who of the ``running``, given in the order in which they are served, must not take a
         block in it. ``free_blocks`` is what the engine can really give."""
+        running = list(running)
+        # Whatever runs has a seat, however it came to run.
+        self.seated.update((claim.id, claim) for claim in running if claim.id not in self.seated)
         self.overtaking.look()
         self._forecast = None
-        paused = [] if self.reservation.rule == "worst_case" else self._short_of_blocks(list(running), free_blocks)
+        paused = [] if self.reservation.rule == "worst_case" else self._short_of_blocks(running, free_blocks)
         # All paused would be a standstill. It needs a shortage that only the engine can end.
         if len(paused) == len(self.seated):
             paused = []
