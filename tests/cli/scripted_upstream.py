@@ -13,6 +13,8 @@ class ScriptedUpstream:
     def __init__(self, words: tuple[str, ...] = ("Hello", " there")) -> None:
         self.words = words
         self.models: tuple[str, ...] = ("scripted",)
+        self.props: dict[str, Any] | None = None
+        """What /props says; an engine that has it is taken for a llama.cpp."""
         self.asked: list[dict[str, Any]] = []
         """Body of every completion request."""
         self.is_asked = asyncio.Event()
@@ -53,6 +55,8 @@ class ScriptedUpstream:
     async def _answer(self, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
         if path == "/v1/models":
             _write(writer, 200, {"object": "list", "data": [{"id": model} for model in self.models]})
+        elif path == "/props" and self.props is not None:
+            _write(writer, 200, self.props)
         elif path == "/v1/chat/completions":
             request = json.loads(body)
             self.asked.append(request)

@@ -15,7 +15,6 @@ from tidegate.config import Settings, load
 from tidegate.engines.address import Address
 from tidegate.errors import EngineError
 from tidegate.gateway.ports import open_port
-from tidegate.gateway.settings import Endpoint
 
 
 class Log:

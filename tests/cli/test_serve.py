@@ -188,6 +188,29 @@ def test_an_engine_that_comes_up_late_is_taken_in_then(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(("overcommit", "status"), [("clamp", 0), ("fail", 1)])
+def test_more_sequences_than_a_running_engine_has_slots_are_clamped_or_refused_before_serving(
+    tmp_path: Path, overcommit: str, status: int
+) -> None:
+    async def run() -> None:
+        async with ScriptedUpstream() as upstream:
+            upstream.props = {"total_slots": 2, "default_generation_settings": {"n_ctx": 512}}
+            replica = f"{{url: '{upstream.url}', sequences: 8}}"
+            config = f"slots: {{overcommit: {overcommit}}}\nupstreams: {{chat: {{replicas: [{replica}]}}}}\n"
+            (tmp_path / "tidegate.yaml").write_text(config)
+            async with serving(*FREE_PORTS, folder=tmp_path) as served:
+                if status == 0:
+                    await served.printed("Try: curl")
+                    assert (await served.ask("/admin/view"))[1]["replicas"]["chat-0"]["sequences"] == 2
+                    assert await served.stop() == 0
+                assert await served.ended() == status
+            (said,) = [line for line in served.lines if "8 sequences asked of chat-0, which has 2 slots" in line]
+            assert said.startswith("[WARN]" if status == 0 else "slots.overcommit: fail") is True
+            assert ("OpenAI API at" in served.text) is (status == 0)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(("taken", "flag"), [("--port", "--port"), ("--admin-port", "--admin-port")])
 def test_a_taken_port_ends_the_start_with_holder_and_flag(tmp_path: Path, taken: str, flag: str) -> None:
     async def run() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tidegate.config import Settings as Config
 from tidegate.config import load
 from tidegate.errors import ConfigError
-from tidegate.gateway.composition import Told, compose, endpoint_of, keep_started, plans_told, proxy_of
+from tidegate.gateway.composition import Told, compose, endpoint_of, keep_started, plans_told, pool_lines, proxy_of
 from tidegate.gateway.settings import Endpoint, from_plain, to_plain
 from tidegate.policy.reading import Capacity
 
@@ -88,6 +88,21 @@ def test_an_engine_that_serves_one_other_model_is_asked_for_that_one(config: Con
     told = {"chat-0": Told(model="Qwen2-7B"), "far": Told(model="other")}
     near, far, _ = compose(config, told, ENV).endpoints
     assert (near.model, far.model) == ("Qwen2-7B", "qwen")
+
+
+def test_sequences_that_a_told_pool_does_not_hold_are_clamped_with_a_line_or_refused(config: Config) -> None:
+    near = config.upstreams["chat"].replicas[0].model_copy(update={"sequences": 64})
+    chat = config.upstreams["chat"].model_copy(update={"replicas": (near,)})
+    asked = config.model_copy(update={"upstreams": {"chat": chat}})
+    assert pool_lines(asked, {}, "fail") == []
+    told = {"chat-0": Told(capacity=PAGED)}
+    (line,) = pool_lines(asked, told, "clamp")
+    assert "64 sequences asked of chat-0, which has 32 slots" in line
+    assert compose(asked, told, ENV).path.replicas[0].capacity.sequences == 32
+    with pytest.raises(ConfigError, match=r"slots\.overcommit: fail: 64 sequences"):
+        pool_lines(asked, told, "fail")
+    off = asked.model_copy(update={"slots": asked.slots.model_copy(update={"enabled": False})})
+    assert pool_lines(off, told, "fail") == []
 
 
 def test_the_data_process_learns_which_adapter_fits(config: Config) -> None:

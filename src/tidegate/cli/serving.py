@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from tidegate.cli.replicas import Replicas
@@ -23,7 +23,7 @@ from tidegate.config.tree import leaves
 from tidegate.errors import ConfigError, TidegateError
 from tidegate.gateway.admin import Reloaded, admin_app
 from tidegate.gateway.admin_server import AdminServer
-from tidegate.gateway.composition import compose, keep_started, plans_told
+from tidegate.gateway.composition import compose, keep_started, plans_told, pool_lines
 from tidegate.gateway.file_watch import watch
 from tidegate.gateway.messages import Ready
 from tidegate.gateway.parent import Parent, Say, unix_minus_monotonic_s
@@ -54,6 +54,7 @@ class Serving:
         self._status = 0
         self._ready: Ready | None = None
         self._is_announced = False
+        self._warned: set[str] = set()
         self.ring = Ring(config.lens.ring_records if config.lens.enabled else 0)
         self.polling = Polling(self._on_reading)
         self.replicas = Replicas(os.environ, say, self._on_replicas_changed, self._on_engine_state)
@@ -83,9 +84,9 @@ class Serving:
     async def _open(self) -> None:
         """Everything up to the data port."""
         config = self._config
-        for warning in config.warnings:
-            self._say("warning", warning)
+        self._warn(config.warnings)
         await self.replicas.recognise(config)
+        self._warn(pool_lines(config, self.replicas.told, config.slots.overcommit))
         for line in plan_lines(config, plans_told(config, self.replicas.told).values()):
             self._say("info", line)
         await self.replicas.start(config)
@@ -95,6 +96,13 @@ class Serving:
         self._say("info", address_line(config, self._ready, self._admin.port))
         self.facts.config_loaded_at = time.time()
         self.polling.follow(self.replicas.sources)
+
+    def _warn(self, lines: Iterable[str]) -> None:
+        """Each line once, however often its cause is met."""
+        for line in lines:
+            if line not in self._warned:
+                self._warned.add(line)
+                self._say("warning", line)
 
     async def _serve(self) -> None:
         """Until a signal comes, or a part that must not end does."""
@@ -173,13 +181,15 @@ class Serving:
 
     async def _swap_replicas(self) -> None:
         async with self._swapping:
-            problem = await self._swap(self._config)
+            # What would have refused the start cannot end a service that runs.
+            problem = await self._swap(self._config, "clamp")
         if problem:
             self._say("error", f"what the engines told could not be taken into use: {problem}")
 
-    async def _swap(self, config: Config) -> str:
+    async def _swap(self, config: Config, overcommit: str) -> str:
         """Put ``config`` and what is known of its engines into force; why that failed, or ""."""
         try:
+            self._warn(pool_lines(config, self.replicas.told, overcommit))
             settings = compose(config, self.replicas.told, os.environ)
         except ConfigError as error:
             return str(error)
@@ -268,7 +278,7 @@ class Serving:
         if not in_force.upstreams:
             return [], ["no upstream would be left"]
         await self.replicas.recognise(in_force)
-        problem = await self._swap(in_force)
+        problem = await self._swap(in_force, in_force.slots.overcommit)
         if problem:
             await self.replicas.recognise(self._config)
             return [], [problem]

@@ -11,7 +11,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 from tidegate.config.assemble import path_config, replica_names, slot_plans
 from tidegate.config.settings import Settings as Config
-from tidegate.config.slot_plan import SlotPlan
+from tidegate.config.slot_plan import SlotPlan, fitted
 from tidegate.config.upstreams import Replica, Upstream
 from tidegate.errors import ConfigError
 from tidegate.gateway.settings import ApiKey, Counting, Endpoint, Limits, Settings, Timers
@@ -41,6 +41,15 @@ class Told:
 def plans_told(config: Config, told: Mapping[str, Told]) -> dict[str, SlotPlan]:
     """The slot arithmetic of every replica, completed by what its engine told."""
     return {plan.replica: _plan_told(plan, config, told.get(plan.replica)) for plan in slot_plans(config)}
+
+
+def pool_lines(config: Config, told: Mapping[str, Told], overcommit: str) -> list[str]:
+    """WARN lines for sequences that a pool does not hold, among them the pools that only the engines told (SPEC C1).
+
+    Raises ConfigError under ``overcommit`` "fail".
+    """
+    plans = plans_told(config, told).values() if config.slots.enabled else ()
+    return [line for plan in plans for line in fitted(plan, overcommit)]
 
 
 def _plan_told(plan: SlotPlan, config: Config, told: Told | None) -> SlotPlan:
