@@ -11,6 +11,7 @@ from tidegate.gateway.channel import ChildEnd, open_child_end
 from tidegate.gateway.messages import (
     Applied,
     Apply,
+    AskLearned,
     AskMetrics,
     AskView,
     Down,
@@ -18,6 +19,7 @@ from tidegate.gateway.messages import (
     Drained,
     DrainReplica,
     Failed,
+    Learned,
     Log,
     MetricsSnapshot,
     Observe,
@@ -26,6 +28,7 @@ from tidegate.gateway.messages import (
     Records,
     Start,
     Stop,
+    Up,
     View,
 )
 from tidegate.lens.metrics import Metrics
@@ -54,14 +57,13 @@ class Script:
 
     def on_message(self, message: Down) -> None:
         match message:
-            case Start(settings):
+            case Start(settings, learned):
+                self.seen += [] if learned is None else [f"learned {learned}"]
                 self.start(settings)
             case AskView() if self.behaviour == "crash":
                 os._exit(3)
-            case AskView():
-                self.channel.send(View({"seen": self.seen, "pid": os.getpid()}, 1.0))
-            case AskMetrics():
-                self.channel.send(MetricsSnapshot(Metrics(["chat"], ["interactive"], 1.0).snapshot({}, 0)))
+            case AskView() | AskMetrics() | AskLearned():
+                self.channel.send(self.answer(message))
             case Apply(settings):
                 problem = "no" if settings.get("bad") else ""
                 self.channel.send(Applied([] if problem else ["swapped"], problem))
@@ -73,6 +75,15 @@ class Script:
                 self.channel.send(Drained(0))
             case Stop() if self.behaviour != "deaf":
                 self.done.set()
+
+    def answer(self, question: AskView | AskMetrics | AskLearned) -> Up:
+        match question:
+            case AskView():
+                return View({"seen": self.seen, "pid": os.getpid()}, 1.0)
+            case AskMetrics():
+                return MetricsSnapshot(Metrics(["chat"], ["interactive"], 1.0).snapshot({}, 0))
+            case AskLearned():
+                return Learned({"by": os.getpid()})
 
     def start(self, settings: dict[str, object]) -> None:
         self.seen.append(f"start {sorted(settings)}")

@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.gateway.test_channel import until
 from tidegate.gateway import child as child_module
 from tidegate.gateway.child import Child, ChildFailedError
-from tidegate.gateway.messages import DrainReplica, Observe
+from tidegate.gateway.messages import DrainReplica, Observe, Start
 from tidegate.lens.row import Row
 from tidegate.policy.reading import Reading
 
@@ -26,6 +27,9 @@ class Ear:
 
     def on_records(self, rows: list[Row], lost: int) -> None:
         self.heard.append(f"records {[row.request_id for row in rows]} {lost}")
+
+    def on_learned(self, state: dict[str, Any]) -> None:
+        self.heard.append(f"learned {state}")
 
     def on_poll_soon(self, replica: str) -> None:
         self.heard.append(f"poll {replica}")
@@ -41,7 +45,7 @@ def command(behaviour: str) -> tuple[str, ...]:
 def with_child(behaviour: str, body: Callable[[Child, Ear], Awaitable[None]]) -> None:
     async def run() -> None:
         ear = Ear()
-        child = await Child.spawn({"port": 0}, ear, command(behaviour))
+        child = await Child.spawn(Start({"port": 0}), ear, command(behaviour))
         try:
             await body(child, ear)
         finally:
@@ -95,13 +99,13 @@ def test_what_a_child_says_unasked_reaches_the_listener() -> None:
 )
 def test_a_child_that_cannot_start_says_why(behaviour: str, reason: str) -> None:
     with pytest.raises(ChildFailedError, match=reason):
-        asyncio.run(Child.spawn({}, Ear(), command(behaviour)))
+        asyncio.run(Child.spawn(Start({}), Ear(), command(behaviour)))
 
 
 def test_a_child_that_says_nothing_is_given_up_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "START_WITHIN_S", 0.01)
     with pytest.raises(ChildFailedError, match="did not answer within"):
-        asyncio.run(Child.spawn({}, Ear(), command("mute")))
+        asyncio.run(Child.spawn(Start({}), Ear(), command("mute")))
 
 
 def test_a_question_to_a_child_that_crashes_has_no_answer() -> None:

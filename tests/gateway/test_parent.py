@@ -12,6 +12,7 @@ import pytest
 
 from tests.gateway.test_channel import until
 from tests.gateway.test_child import command, is_alive
+from tidegate.gateway import parent as parent_module
 from tidegate.gateway.child import ChildFailedError
 from tidegate.gateway.parent import Parent
 from tidegate.gateway.settings import Endpoint, Settings
@@ -43,9 +44,11 @@ def with_parent(behaviour: str, body: Callable[[Stage], Awaitable[None]], settin
         stage = Stage(behaviour, settings)
         await stage.parent.start()
         watching = asyncio.create_task(stage.parent.watch())
+        keeping = asyncio.create_task(stage.parent.keep())
         try:
             await body(stage)
         finally:
+            keeping.cancel()
             await stage.parent.stop(0.5)
             await watching
 
@@ -98,6 +101,21 @@ def test_a_data_process_that_is_killed_is_replaced_by_one_that_knows_as_much() -
         assert first
         assert (await seen_by_child(stage))[1:] == ["drain chat-0 True", "observe chat-0 True"]
         assert any(level == "error" and "ended with status -9" in text for level, text in stage.said)
+
+    with_parent("plain", body)
+
+
+def test_what_the_policies_had_learned_goes_to_the_next_data_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parent_module, "KEEP_EVERY_S", 0.01)
+
+    async def body(stage: Stage) -> None:
+        parent = stage.parent
+        view = await parent.view()
+        assert view is not None
+        await until(lambda: parent.learned is not None)
+        os.kill(view["pid"], signal.SIGKILL)
+        await until(lambda: parent.facts.data_process_restarts == 1)
+        assert (await seen_by_child(stage))[0] == f"learned {{'by': {view['pid']}}}"
 
     with_parent("plain", body)
 

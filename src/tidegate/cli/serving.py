@@ -106,7 +106,7 @@ class Serving:
 
     async def _serve(self) -> None:
         """Until a signal comes, or a part that must not end does."""
-        parts = [self._parent.watch(), self._carry_out_orders(), self.replicas.watch()]
+        parts = [self._parent.watch(), self._parent.keep(), self._carry_out_orders(), self.replicas.watch()]
         if self._config.file is not None:
             parts.append(watch(self._config.file, self.reload))
         tasks = [asyncio.create_task(part) for part in parts]

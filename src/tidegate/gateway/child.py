@@ -26,6 +26,7 @@ from tidegate.gateway.messages import (
     Drain,
     Drained,
     Failed,
+    Learned,
     Log,
     MetricsSnapshot,
     PollSoon,
@@ -59,6 +60,9 @@ class Listener(Protocol):
     def on_records(self, rows: list[Row], lost: int) -> None:
         """Requests were closed; ``lost`` counts the dropped rows since this child's start."""
 
+    def on_learned(self, state: dict[str, Any]) -> None:
+        """What the policies have learned, for the next data process."""
+
     def on_poll_soon(self, replica: str) -> None:
         """An abort waits for this replica's next reading."""
 
@@ -79,8 +83,8 @@ class Child:
         }
 
     @classmethod
-    async def spawn(cls, settings: dict[str, Any], listener: Listener, command: Sequence[str] = COMMAND) -> Child:
-        """Start a data process under ``settings`` (``gateway.settings.to_plain``) and wait until it listens.
+    async def spawn(cls, start: Start, listener: Listener, command: Sequence[str] = COMMAND) -> Child:
+        """Start a data process with ``start`` and wait until it listens.
 
         Raises ``ChildFailedError`` with its reason when it cannot.
         """
@@ -95,7 +99,7 @@ class Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
-        child.send(Start(settings))
+        child.send(start)
         try:
             async with asyncio.timeout(START_WITHIN_S):
                 await child._ready
@@ -183,6 +187,8 @@ class Child:
         match message:
             case Records(rows, lost):
                 self._listener.on_records(rows, lost)
+            case Learned(state):
+                self._listener.on_learned(state)
             case PollSoon(replica):
                 self._listener.on_poll_soon(replica)
             case Log(level, text):

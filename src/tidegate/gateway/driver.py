@@ -165,6 +165,10 @@ class Driver:
     def view(self) -> dict[str, object]:
         return self._path.view(self.now())
 
+    def dump(self) -> dict[str, object]:
+        """What the policies have learned."""
+        return self._path.dump(self.now())
+
     def stop(self) -> None:
         """No timer after this."""
         if self._timer is not None:

@@ -1,7 +1,7 @@
 """What the parent and its data process say to each other. Plain values only.
 
-Up: Ready, Failed, Records, MetricsSnapshot, View, Applied, PollSoon, Log, Drained.
-Down: Start, Observe, Apply, AskView, AskMetrics, DrainReplica, Drain, Stop.
+Up: Ready, Failed, Records, MetricsSnapshot, View, Applied, Learned, PollSoon, Log, Drained.
+Down: Start, Observe, Apply, AskView, AskMetrics, AskLearned, DrainReplica, Drain, Stop.
 """
 
 from __future__ import annotations
@@ -65,6 +65,12 @@ class Applied(Message):
     problem: str = ""
 
 
+class Learned(Message):
+    """``Path.dump``: sent when asked for, and once more at the end."""
+
+    state: dict[str, Any]
+
+
 class PollSoon(Message):
     """An abort waits for its confirmation: read this replica promptly."""
 
@@ -91,6 +97,8 @@ class Start(Message):
     """The first message: the data process's whole settings (``gateway.settings``) as plain data."""
 
     settings: dict[str, Any]
+    learned: dict[str, Any] | None = None
+    """The last ``Learned`` of the data process before it; None: it is the first."""
 
 
 class Observe(Message):
@@ -114,6 +122,10 @@ class AskMetrics(Message):
     """Send one ``MetricsSnapshot``."""
 
 
+class AskLearned(Message):
+    """Send one ``Learned``."""
+
+
 class DrainReplica(Message):
     """Admit nothing more to this replica (``on``), or admit again."""
 
@@ -131,5 +143,5 @@ class Stop(Message):
     """End at once; whatever still runs ends as ``shutdown``."""
 
 
-Up = Ready | Failed | Records | MetricsSnapshot | View | Applied | PollSoon | Log | Drained
-Down = Start | Observe | Apply | AskView | AskMetrics | DrainReplica | Drain | Stop
+Up = Ready | Failed | Records | MetricsSnapshot | View | Applied | Learned | PollSoon | Log | Drained
+Down = Start | Observe | Apply | AskView | AskMetrics | AskLearned | DrainReplica | Drain | Stop

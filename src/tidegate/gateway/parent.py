@@ -1,7 +1,8 @@
 """The parent's half of the gateway: keeps a data process running and collects what it says.
 
 Owns the ring of records, the facts for the metrics and the child. What is told to a child that is
-gone is told again to the next one: settings, drained replicas and the latest readings.
+gone is told again to the next one: settings, what its policies had learned, drained replicas and the
+latest readings.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.gateway.child import COMMAND, Child, ChildFailedError
-from tidegate.gateway.messages import Applied, DrainReplica, Observe, Ready
+from tidegate.gateway.messages import Applied, AskLearned, DrainReplica, Observe, Ready, Start
 from tidegate.gateway.settings import Settings, to_plain
 from tidegate.lens.exposition import ParentFacts
 from tidegate.lens.logline import log_line
@@ -24,6 +25,8 @@ from tidegate.policy.reading import Reading
 
 FIRST_BACKOFF_S = 0.1
 LONGEST_BACKOFF_S = 5.0
+KEEP_EVERY_S = 10.0
+"""Between two questions for what the policies have learned; a data process that dies loses no more than that."""
 STEADY_AFTER_S = 10.0
 """A data process that ran this long has started well; the next restart does not wait longer for it."""
 
@@ -52,14 +55,26 @@ class Parent:
         self._is_stopping = False
         self._drained: set[str] = set()
         self._readings: dict[str, Reading] = {}
+        self.learned: dict[str, Any] | None = None
+        """By the policies, as far as the data process has told (``Path.dump``)."""
         self._lost_before = 0
 
     async def start(self) -> Ready:
         """Start the data process. Raises ``ChildFailedError`` with its own reason."""
-        self._child = await Child.spawn(to_plain(self.settings), self, self._command)
+        self._child = await self._spawn()
         # A port that the system chose is kept over restarts: clients know it.
         self.settings = replace(self.settings, port=self._child.ready.port)
         return self._child.ready
+
+    async def _spawn(self) -> Child:
+        return await Child.spawn(Start(to_plain(self.settings), self.learned), self, self._command)
+
+    async def keep(self) -> None:
+        """Ask for what the policies have learned, again and again, for ever."""
+        while True:
+            await asyncio.sleep(KEEP_EVERY_S)
+            if self._child is not None and self._child.is_writable:
+                self._child.send(AskLearned())
 
     async def watch(self) -> None:
         """Start the data process again whenever it ends; returns after ``stop``."""
@@ -82,7 +97,7 @@ class Parent:
             await asyncio.sleep(backoff_s)
             backoff_s = min(LONGEST_BACKOFF_S, backoff_s * 2)
             try:
-                child = await Child.spawn(to_plain(self.settings), self, self._command)
+                child = await self._spawn()
             except ChildFailedError as error:
                 self._say("error", f"the data process did not start: {error}; next try in {backoff_s:.1f} s")
                 continue
@@ -166,6 +181,10 @@ class Parent:
             offset_s = unix_minus_monotonic_s()
             for row in rows:
                 self._say("info", log_line(row, offset_s))
+
+    def on_learned(self, state: dict[str, Any]) -> None:
+        """Part of ``child.Listener``."""
+        self.learned = state
 
     def on_poll_soon(self, replica: str) -> None:
         """Part of ``child.Listener``."""

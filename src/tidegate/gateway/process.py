@@ -28,6 +28,7 @@ from tidegate.gateway.journal import Journal
 from tidegate.gateway.messages import (
     Applied,
     Apply,
+    AskLearned,
     AskMetrics,
     AskView,
     Down,
@@ -35,6 +36,7 @@ from tidegate.gateway.messages import (
     Drained,
     DrainReplica,
     Failed,
+    Learned,
     Log,
     MetricsSnapshot,
     Observe,
@@ -88,6 +90,7 @@ class DataProcess:
         if self._gateway is not None:
             self._gateway.stop()
         if self._driver is not None:
+            self._send(Learned(self._driver.dump()))
             self._driver.stop()
         # What was written last must get out before the process ends.
         await asyncio.sleep(0)
@@ -101,8 +104,8 @@ class DataProcess:
 
     def _on_message(self, message: Down) -> None:
         match message:
-            case Start(plain):
-                self._start(plain)
+            case Start(plain, learned):
+                self._start(plain, learned)
             case Observe(replica, reading) if self._driver is not None:
                 self._driver.observe(replica, reading)
             case Apply(plain):
@@ -112,6 +115,8 @@ class DataProcess:
             case AskMetrics() if self._driver is not None and self._journal is not None:
                 lost = self._outbox.lost if self._outbox is not None else 0
                 self._send(MetricsSnapshot(self._journal.metrics.snapshot(self._driver.view(), lost)))
+            case AskLearned() if self._driver is not None:
+                self._send(Learned(self._driver.dump()))
             case DrainReplica(replica, on) if self._driver is not None:
                 self._driver.apply(ReplicaDrain(replica, on))
             case Drain(within_s):
@@ -119,16 +124,16 @@ class DataProcess:
             case Stop():
                 self._over.set()
 
-    def _start(self, plain: dict[str, Any]) -> None:
+    def _start(self, plain: dict[str, Any], learned: dict[str, Any] | None) -> None:
         try:
             settings = from_plain(plain)
-            self._build(settings)
+            self._build(settings, learned)
         except (TidegateError, ValueError) as error:
             self._fail(str(error))
             return
         self._loop.create_task(self._listen(settings)).add_done_callback(self._on_listening)
 
-    def _build(self, settings: Settings) -> None:
+    def _build(self, settings: Settings, learned: dict[str, Any] | None) -> None:
         self._settings = settings
         channel = self._channel
         if channel is None:
@@ -137,7 +142,7 @@ class DataProcess:
         upstreams = {replica.upstream for replica in settings.path.replicas}
         metrics = Metrics(upstreams, settings.path.classes.classes, time.time())
         self._journal = Journal(metrics, self._outbox.add)
-        self._driver = Driver(Path(settings.path, self._loop.time()), self._loop)
+        self._driver = Driver(self._path(settings, learned), self._loop)
         generator = random.Random()  # noqa: S311 - draws spread load, they keep no secret
         around = Surroundings(
             loop=self._loop,
@@ -149,6 +154,15 @@ class DataProcess:
         )
         self._gateway = Gateway(settings, around)
         self._ticker = Ticker(self._gateway, self._loop, settings.timers.tick_s, metrics.observe_lag)
+
+    def _path(self, settings: Settings, learned: dict[str, Any] | None) -> Path:
+        path = Path(settings.path, self._loop.time())
+        if learned is not None:
+            try:
+                path.restore(learned, self._loop.time())
+            except ValueError as error:
+                self._send(Log("warning", f"what was learned before is not taken over: {error}"))
+        return path
 
     async def _listen(self, settings: Settings) -> None:
         gateway = self._gateway
