@@ -105,6 +105,12 @@ def test_sequences_that_a_told_pool_does_not_hold_are_clamped_with_a_line_or_ref
     assert pool_lines(off, told, "fail") == []
 
 
+def test_without_the_lens_no_row_travels_unless_each_request_is_logged(config: Config) -> None:
+    off = config.model_copy(update={"lens": config.lens.model_copy(update={"enabled": False})})
+    quiet = off.model_copy(update={"server": off.server.model_copy(update={"log_requests": False})})
+    assert [compose(each, {}, ENV).are_rows_sent for each in (config, off, quiet)] == [True, True, False]
+
+
 def test_the_data_process_learns_which_adapter_fits(config: Config) -> None:
     near, far, _ = compose(config, {"chat-0": Told(kind="vllm")}, ENV).endpoints
     assert (near.kind, far.kind) == ("vllm", "openai")

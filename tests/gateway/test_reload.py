@@ -28,3 +28,20 @@ def test_a_request_outlives_a_change_of_its_replicas_endpoint(reload_after_s: fl
             assert len(engine.connections) == 2
 
     run_virtually(main())
+
+
+def test_rows_travel_only_while_somebody_keeps_them_and_are_counted_always() -> None:
+    async def main() -> None:
+        engine = Engine([WHOLE])
+        with stand_for(engine, are_rows_sent=False) as stand:
+            assert (await stand.ask(post(chat()))).status == 200
+            assert (await stand.ask(post(b"no json"))).status == 400
+            assert stand.rows == []
+            stand.reload(["r1"], *settings_for({"r1": engine}).endpoints)
+            assert (await stand.ask(post(chat()))).status == 200
+            assert len(stand.rows) == 1
+            counted = stand.metrics.snapshot({}, 0)
+            assert sum(count for each in counted.series for *_, count in each.requests) == 2
+            assert sum(count for _, count in counted.invalid) == 1
+
+    run_virtually(main())

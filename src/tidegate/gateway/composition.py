@@ -99,6 +99,7 @@ def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) ->
         trusted_proxies=server.trusted_proxies,
         are_paths_strict=server.strict_paths,
         are_requests_logged=server.log_requests,
+        are_rows_sent=config.lens.enabled or server.log_requests,
         is_cache_enabled=path.ladder.enabled and Rung.CACHE in path.ladder.order,
     )
 

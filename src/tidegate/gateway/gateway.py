@@ -86,6 +86,7 @@ class Gateway:
         self.timers = settings.timers
         self._are_paths_strict = settings.are_paths_strict
         self._keeps_answers = settings.is_cache_enabled
+        self._shared.journal.are_rows_sent = settings.are_rows_sent
         self._models_body = _models_body(self._intake.models)
         self._around.tally.serve(settings.endpoints, settings.path.replicas)
         old = self._shared.pools

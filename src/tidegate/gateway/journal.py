@@ -14,16 +14,20 @@ class Journal:
 
     def __init__(self, metrics: Metrics, send_up: Callable[[Row], None]) -> None:
         self.metrics = metrics
+        self.are_rows_sent = True
+        """Off: they are only counted."""
         self._send_up = send_up
 
     def closed(self, record: Record, edge: Edge) -> None:
         """A request is over."""
         row = row_of(record, edge)
         self.metrics.observe(row)
-        self._send_up(row)
+        if self.are_rows_sent:
+            self._send_up(row)
 
     def rejected(self, edge: Edge, number: int, arrived_at: float, closed_at: float, body_bytes: int) -> None:
         """A call was answered before it became a request."""
         row = row_of_invalid(edge, number, arrived_at, closed_at, body_bytes)
         self.metrics.observe(row)
-        self._send_up(row)
+        if self.are_rows_sent:
+            self._send_up(row)

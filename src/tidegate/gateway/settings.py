@@ -119,6 +119,8 @@ class Settings:
     """Refuse every /v1 path we don't know, instead of passing it on as class ``other``."""
     are_requests_logged: bool = False
     """One log line per request, written by the parent."""
+    are_rows_sent: bool = True
+    """Tell the parent of each finished request; without, it has the counters only."""
     is_cache_enabled: bool = False
     """Compute cache keys and hand finished answers to the ladder."""
     asks_usage: bool = False
