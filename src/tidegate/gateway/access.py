@@ -21,6 +21,9 @@ class Access:
         """Raises ``ValueError`` for a digest or a network that is none."""
         self._tenants = {bytes.fromhex(key.sha256): key.tenant for key in keys}
         self._trusted = [ip_network(network, strict=False) for network in trusted_proxies]
+        self.is_open = not self._tenants
+        """Nobody needs a key."""
+        self.has_proxies = bool(self._trusted)
 
     def tenant(self, fields: dict[bytes, bytes]) -> str | None:
         """The tenant that the request's key belongs to; None: no valid key, answer 401."""

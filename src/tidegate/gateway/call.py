@@ -25,9 +25,11 @@ class Call:
         """None when it is no JSON object, or there is none."""
         self.asks_usage = False
         """Write ``stream_options.include_usage`` where the client did not."""
-        self._forwarded = b"".join(
-            [b"%b: %b\r\n" % header for header in incoming.headers if header[0] not in NOT_FORWARDED]
-        )
+        lines = b""
+        for header in incoming.headers:
+            if header[0] not in NOT_FORWARDED:
+                lines += b"%b: %b\r\n" % header
+        self._forwarded = lines
 
     def bytes_for(self, pool: Pool, alteration: Alteration | None) -> bytes:
         """The whole request for this replica: model name, token bound and credentials are its own."""

@@ -95,7 +95,11 @@ class EngineConnection(asyncio.Protocol):
             asker.answer_lost(str(error))
             return
         if reader.is_complete:
-            self._give_back(reader)
+            self._asker = None
+            if reader.keeps_alive and self.is_open:
+                self._owner.release(self)
+            else:
+                self.close()
             asker.answer_complete(reader)
         elif reader.has_head:
             asker.answer_read(reader)
@@ -115,10 +119,3 @@ class EngineConnection(asyncio.Protocol):
             else:
                 asker.answer_lost(str(exc) if exc else "the engine closed the connection")
         self.reader.close()
-
-    def _give_back(self, reader: ResponseReader) -> None:
-        self._asker = None
-        if reader.keeps_alive and self.is_open:
-            self._owner.release(self)
-        else:
-            self.close()

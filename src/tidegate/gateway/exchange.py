@@ -102,26 +102,22 @@ class Exchange:
     def on_decision(self, decision: Admit | Answer | Refuse) -> None:
         self._ticket = self._relay = None
         if isinstance(decision, Admit):
-            self._dispatch(decision)
+            self._admit = decision
+            permit = self._permit = decision.permit
+            pool = self._pool = self._shared.pools.get(permit.replica)
+            engine = None if pool is None else pool.take()
+            if pool is None:
+                self._fail(Outcome.CONNECT_FAILED, f"replica {permit.replica} has no address")
+            elif engine is not None:
+                self._send(engine, pool, decision)
+            else:
+                self._dial += 1
+                pool.connect_for(self, self._dial)
         elif isinstance(decision, Refuse):
             self._tell(error_answer.refused(decision))
             self._close(self._shared.driver.now())
         else:
             self._serve(decision)
-
-    def _dispatch(self, admit: Admit) -> None:
-        self._admit = admit
-        self._permit = admit.permit
-        pool = self._pool = self._shared.pools.get(admit.permit.replica)
-        if pool is None:
-            self._fail(Outcome.CONNECT_FAILED, f"replica {admit.permit.replica} has no address")
-            return
-        engine = pool.take()
-        if engine is not None:
-            self._send(engine, pool, admit)
-        else:
-            self._dial += 1
-            pool.connect_for(self, self._dial)
 
     def _serve(self, answer: Answer) -> None:
         headers = error_answer.stored_headers(answer)
@@ -151,19 +147,15 @@ class Exchange:
             driver.sent(admit.permit, driver.now())
 
     def answer_read(self, reader: ResponseReader) -> None:
-        self._take(reader, self._shared.driver.now())
-
-    def _take(self, reader: ResponseReader, now: float) -> Relay:
         relay = self._relay
         if relay is None:
-            relay = self._relay = Relay(self._reply, reader, self._own_lines(), now)
-        if relay.take(reader, now) and not self._has_token:
+            relay = self._relay = Relay(self._reply, reader, self._own_lines(), self._shared.driver.now)
+        if relay.take(reader) and not self._has_token:
             self._has_token = True
             if self._permit is not None:
-                self._shared.driver.first_token(self._permit, now)
-        if relay.scan is not None and relay.scan.error_ends_at is not None:
-            self._end_with_engines_error(relay.scan.events)
-        return relay
+                self._shared.driver.first_token(self._permit, relay.last_read_at)
+        if relay.is_failed:
+            self._end_with_engines_error()
 
     def answer_complete(self, reader: ResponseReader) -> None:
         # The connection is free already: nothing that follows may pause or abort it.
@@ -172,8 +164,9 @@ class Exchange:
         if self._relay is None and is_whole(reader) and not self._reply.has_head:
             self._finish_whole(reader.status, reader.headers, b"".join(reader.pieces), now)
             return
-        relay = self._take(reader, now)
-        if self.is_over:
+        self.answer_read(reader)
+        relay = self._relay
+        if self.is_over or relay is None:
             return
         if relay.held is not None:
             self._finish_held(relay, relay.whole_body(), now)
@@ -218,11 +211,11 @@ class Exchange:
             self._shared.driver.remember(key, body, now)
         self._close(now)
 
-    def _end_with_engines_error(self, events: int) -> None:
+    def _end_with_engines_error(self) -> None:
         """The client has the engine's own error event; a [DONE] after it would hide the failure."""
         self._abort_engine()
         now = self._shared.driver.now()
-        outcome = Outcome.CUT if events else Outcome.ENGINE_ERROR
+        outcome = Outcome.CUT if self._has_token else Outcome.ENGINE_ERROR
         self._code = outcome.value
         self._reply.end()
         self._settle(outcome, now)
@@ -359,7 +352,8 @@ class Exchange:
             if self._has_token:
                 worst_gap_s = relay.worst_gap_s
         if prompt_tokens is not None and body is not None:
-            shared.ratios.learn(self._request.upstream, body, prompt_tokens)
+            if prompt_tokens != self._request.prompt_tokens:
+                shared.ratios.learn(self._request.upstream, body, prompt_tokens)
             if body.prompts > 1:
                 prompt_tokens = -(-prompt_tokens // body.prompts)
         shared.driver.settle(permit, outcome, now, output_tokens, prompt_tokens, worst_gap_s, still_running)

@@ -7,6 +7,8 @@ instead of half an answer. Anything else just passes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidegate.gateway.reply import Reply
 from tidegate.wire.header_names import CONTENT_LENGTH, CONTENT_TYPE, NOT_RETURNED
 from tidegate.wire.responses import ResponseReader
@@ -17,23 +19,26 @@ MOST_HELD_BYTES = 1 << 20
 
 
 class Relay:
-    """Of one attempt. ``now`` is on the loop's clock, seconds; ``own_lines`` are our header lines."""
+    """Of one attempt. ``now`` tells the loop's time, seconds; ``own_lines`` are our header lines."""
 
     __slots__ = (
         "_completion_tokens",
         "_held_bytes",
+        "_now",
         "_own_lines",
         "_prompt_tokens",
         "_reply",
         "headers",
         "held",
+        "is_failed",
         "last_read_at",
         "scan",
         "status",
         "worst_gap_s",
     )
 
-    def __init__(self, reply: Reply, reader: ResponseReader, own_lines: bytes, now: float) -> None:
+    def __init__(self, reply: Reply, reader: ResponseReader, own_lines: bytes, now: Callable[[], float]) -> None:
+        self._now = now
         self._reply = reply
         self._own_lines = own_lines
         self.status = reader.status
@@ -50,7 +55,9 @@ class Relay:
             self.held = []
         self._prompt_tokens: int | None = None
         self._completion_tokens: int | None = None
-        self.last_read_at = now
+        self.is_failed = False
+        """The engine reported its own failure as an event."""
+        self.last_read_at = now()
         self.worst_gap_s = 0.0
         """Longest time between two reads."""
 
@@ -69,8 +76,11 @@ class Relay:
             return self._prompt_tokens, self._completion_tokens
         return scan.prompt_tokens, scan.events if scan.completion_tokens is None else scan.completion_tokens
 
-    def take(self, reader: ResponseReader, now: float) -> int:
-        """Pass on what was read; how many ``data`` events of a stream became complete by it."""
+    def take(self, reader: ResponseReader) -> int:
+        """Pass on what was read; how many ``data`` events of a stream became complete by it.
+
+        Runs for every read of every stream: each call that it saves is a tenth of a chunk's cost.
+        """
         pieces = reader.pieces
         if not pieces:
             return 0
@@ -78,16 +88,18 @@ class Relay:
         reader.pieces = []
         scan, reply = self.scan, self._reply
         if scan is None:
-            self._take_plain(data, now)
+            self._take_plain(data)
             return 0
         events = scan.feed(data)
         # An engine's own heartbeats are no progress, or a stalled stream would never time out.
         if events or not data.startswith(b":"):
+            now = self._now()
             gap_s = now - self.last_read_at
             self.last_read_at = now
             if gap_s > self.worst_gap_s:  # noqa: PLR1730 - runs for every read; max() costs a call
                 self.worst_gap_s = gap_s
         if scan.error_ends_at is not None:
+            self.is_failed = True
             data = data[: scan.error_ends_at]
         if not reply.has_head:
             self._open(data)
@@ -105,8 +117,8 @@ class Relay:
             self._open(b"")
         self._reply.end()
 
-    def _take_plain(self, data: bytes, now: float) -> None:
-        self.last_read_at = now
+    def _take_plain(self, data: bytes) -> None:
+        self.last_read_at = self._now()
         held = self.held
         if held is not None:
             held.append(data)
@@ -142,4 +154,8 @@ def is_whole(reader: ResponseReader) -> bool:
 
 def passed_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
     """The engine's header lines that a client gets."""
-    return b"".join([b"%b: %b\r\n" % header for header in headers if header[0] not in NOT_RETURNED])
+    lines = b""
+    for header in headers:
+        if header[0] not in NOT_RETURNED:
+            lines += b"%b: %b\r\n" % header
+    return lines

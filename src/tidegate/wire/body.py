@@ -36,14 +36,6 @@ class Fields(msgspec.Struct):
     service_tier: str | None = None
     user: str | None = None
 
-    @property
-    def output_tokens(self) -> int | None:
-        """The bound on one sequence's output; None when the client set none."""
-        for bound in (self.max_completion_tokens, self.max_tokens, self.max_output_tokens):
-            if bound is not None:
-                return bound
-        return None
-
 
 _fields = msgspec.json.Decoder(Fields)
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -142,7 +142,16 @@ class RequestReader:
         self._target = b""
         self._headers = []
         self._request = request
-        self._check(request)
+        fields = request.fields
+        if (
+            len(fields) != len(request.headers)
+            or HOST not in fields
+            or self._head_fed > self._head_limit
+            or not UNUSUAL.isdisjoint(fields)
+        ):
+            self._check(request)
+        if CONTENT_LENGTH in fields and int(fields[CONTENT_LENGTH]) > self._body_limit:
+            self._refuse_body()
 
     def on_body(self, piece: bytes) -> None:
         self._body_left -= len(piece)
@@ -163,6 +172,7 @@ class RequestReader:
             self._complete(request)
 
     def _check(self, request: Incoming) -> None:
+        """Look closer at a head with something unusual in it."""
         fields = request.fields
         if self._head_fed > self._head_limit and _head_bytes(request) > self._head_limit:
             raise ProtocolError(f"the request's head is longer than {self._head_limit} bytes", 431)
@@ -170,13 +180,6 @@ class RequestReader:
             _check_repeated(request)
         if HOST not in fields and not request.is_http10:
             raise ProtocolError("an HTTP/1.1 request needs a Host header")
-        if not UNUSUAL.isdisjoint(fields):
-            self._check_unusual(request)
-        if int(fields.get(CONTENT_LENGTH, 0)) > self._body_limit:
-            self._refuse_body()
-
-    def _check_unusual(self, request: Incoming) -> None:
-        fields = request.fields
         if TRANSFER_ENCODING in fields:
             _check_transfer_encoding(request)
         if EXPECT in fields:
