@@ -11,8 +11,10 @@ import asyncio
 import contextlib
 import signal
 import sys
+from typing import Any
 
 from tidegate.gateway.child import Child
+from tidegate.gateway.messages import Start
 from tidegate.gateway.settings import Endpoint, Settings, to_plain
 from tidegate.lens.row import Row
 from tidegate.policy.limits.adaptive import LimitConfig
@@ -30,6 +32,9 @@ class Bare:
 
     def on_poll_soon(self, replica: str) -> None:
         """Nothing is polled."""
+
+    def on_learned(self, state: dict[str, Any]) -> None:
+        """Nothing is kept for a next start."""
 
     def on_log(self, level: str, text: str) -> None:
         """Say it: a bench with errors in it measures something else."""
@@ -53,7 +58,7 @@ def settings(port: int, upstream_port: int, replicas: int, sequences: int | None
 
 
 async def main(port: int, upstream_port: int, replicas: int = 1, sequences: int | None = None) -> None:
-    child = await Child.spawn(to_plain(settings(port, upstream_port, replicas, sequences)), Bare())
+    child = await Child.spawn(Start(to_plain(settings(port, upstream_port, replicas, sequences))), Bare())
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
