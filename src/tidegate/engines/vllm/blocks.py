@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,14 @@ class BlockLayout:
     """All groups of one engine; they take their blocks from one pool."""
 
     groups: tuple[BlockGroup, ...]
+    block_tokens: int | None = field(init=False)
+    """Size of a block where the plain arithmetic holds: one group, nothing given back early. Else None."""
 
     def __post_init__(self) -> None:
         if not self.groups:
             raise ValueError("an engine has at least one group of layers that keep KV")
-
-    @property
-    def block_tokens(self) -> int | None:
-        """Size of a block where the plain arithmetic holds: one group, nothing given back early. Else None."""
-        only = self.groups[0] if len(self.groups) == 1 else None
-        return only.block_tokens if only is not None and only.most_blocks is None else None
+        plain = len(self.groups) == 1 and self.groups[0].most_blocks is None
+        object.__setattr__(self, "block_tokens", self.groups[0].block_tokens if plain else None)
 
     def needed(self, tokens: int) -> int:
         """Blocks for ``tokens`` tokens. Never falls when ``tokens`` grows."""

@@ -18,6 +18,8 @@ class Claim:
     output_tokens: int = 0
     held_blocks: int = 0
     """In its block table, shared ones too."""
+    longest_blocks: int = 0
+    """In its block table at its longest; the ledger works it out once."""
     is_preempted: bool = False
     """It ran, lost its blocks, and somebody waits in the middle of its answer."""
 

@@ -23,23 +23,24 @@ class Forecast:
         self._layout = layout
         self._longest_first = sorted(sequences, reverse=True)
         """By what is left; the first ends last."""
-        block = layout.block_tokens
+        self._block = block = layout.block_tokens
         self._held = self._held_anyhow() if block is None else self._held_in_plain_blocks(block)
         """Before each end, in the same order."""
         self.peak = max(self._held, default=0)
 
     def peak_with(self, left: int, tokens: int) -> int:
         """The peak if one more sequence began now. O(n)."""
-        peak, held_then = 0, 0
-        needed = self._layout.needed
+        needed = self._needed
+        peak = held_then = 0
         for (end, size), held in zip(self._longest_first, self._held, strict=True):
-            if end > left:
-                peak = max(peak, held)
-            else:
-                peak = max(peak, held + needed(tokens + end - 1))
+            peak = max(peak, held if end > left else held + needed(tokens + end - 1))
             if end >= left:
                 held_then += needed(size + left - 1)
         return max(peak, held_then + needed(tokens + left - 1))
+
+    def _needed(self, tokens: int) -> int:
+        block = self._block
+        return self._layout.needed(tokens) if block is None else -(-tokens // block)
 
     def _held_in_plain_blocks(self, block: int) -> list[int]:
         """S at each end, in O(n · log n) and slices of one block's length.

@@ -21,7 +21,7 @@ from tidegate.engines.vllm.lengths import LengthHistory
 from tidegate.engines.vllm.overtaking import Overtaking
 from tidegate.engines.vllm.pauses import Pauses
 from tidegate.engines.vllm.reservation import Pool, Reservation
-from tidegate.engines.vllm.safety import is_safe
+from tidegate.engines.vllm.safety import Holdings, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +56,21 @@ class Ledger:
         self.preemptions = 0
         self.peak_reserved_blocks = 0
         self._has_paused = False
+        self._promised = 0
+        """Σ longest of those that are seated."""
         self._forecast: Forecast | None = None
+        self._holdings: Holdings | None = None
 
     def pauses(self, running: Iterable[Claim], free_blocks: int) -> list[str]:
         """A step begins: who of the ``running``, given in the order in which they are served, must not take a
         block in it. ``free_blocks`` is what the engine can really give."""
         running = list(running)
         # Whatever runs has a seat, however it came to run.
-        self.seated.update((claim.id, claim) for claim in running if claim.id not in self.seated)
+        for claim in running:
+            if claim.id not in self.seated:
+                self._seat(claim)
         self.overtaking.look()
-        self._forecast = None
+        self._changed()
         paused = [] if self.reservation.rule == "worst_case" else self._short_of_blocks(running, free_blocks)
         # All paused would be a standstill. It needs a shortage that only the engine can end.
         if len(paused) == len(self.seated):
@@ -74,14 +79,20 @@ class Ledger:
         self._has_paused = bool(paused)
         return paused
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody more may begin in this step, whatever it needs."""
+        return self._has_paused or self.overtaking.is_closed
+
     def admits(self, claim: Claim) -> bool:
         """Whether the next of the waiting queue may begin now; if so it is seated."""
-        overtaking = self.overtaking
-        if self._has_paused or overtaking.is_closed or not self._fits(claim):
-            overtaking.block(claim.id, never_passed=claim.is_preempted)
+        if self.is_closed:
             return False
-        self.seated[claim.id] = claim
-        self._forecast = None
+        claim.longest_blocks = self.pool.most_blocks(claim)
+        if not self._fits(claim):
+            self.overtaking.block(claim.id, never_passed=claim.is_preempted)
+            return False
+        self._seat(claim)
         return True
 
     def begin(self, claim: Claim, passed: int) -> None:
@@ -92,8 +103,10 @@ class Ledger:
 
     def unseat(self, request_id: str) -> None:
         """Its blocks are free: it has ended, was preempted, or did not begin after all."""
-        if self.seated.pop(request_id, None) is not None:
-            self._forecast = None
+        claim = self.seated.pop(request_id, None)
+        if claim is not None:
+            self._promised -= claim.longest_blocks
+            self._changed()
 
     def forget(self, request_id: str) -> None:
         """The engine has done with it."""
@@ -121,21 +134,29 @@ class Ledger:
 
     def reserved_blocks(self) -> int:
         """Promised to those that are seated."""
-        if self.reservation.rule == "worst_case":
-            return sum(map(self.pool.most_blocks, self.seated.values()))
-        return self._future().peak
+        return self._promised if self.reservation.rule == "worst_case" else self._future().peak
+
+    def _seat(self, claim: Claim) -> None:
+        claim.longest_blocks = self.pool.most_blocks(claim)
+        self.seated[claim.id] = claim
+        self._promised += claim.longest_blocks
+        self._changed()
+
+    def _changed(self) -> None:
+        self._forecast = self._holdings = None
 
     def _fits(self, claim: Claim) -> bool:
         # Whoever is alone may always run: the engine refuses what can never fit.
         if not self.seated:
             return True
+        pool = self.pool
         if self.reservation.rule == "worst_case":
-            reserved = self.reserved_blocks() + self.pool.most_blocks(claim)
-        elif self.reservation.is_guaranteed and not self._stays_safe_with(claim):
+            reserved = self._promised + claim.longest_blocks
+        elif self.reservation.is_guaranteed and not self._held().are_safe_with(self._state(claim), pool.blocks):
             return False
         else:
-            reserved = self._future().peak_with(self._left(claim), claim.tokens + self.pool.slack_tokens)
-        if reserved > self.pool.blocks:
+            reserved = self._future().peak_with(self._left(claim), claim.tokens + pool.slack_tokens)
+        if reserved > pool.blocks:
             return False
         self.peak_reserved_blocks = max(self.peak_reserved_blocks, reserved)
         return True
@@ -152,42 +173,41 @@ class Ledger:
             self._forecast = Forecast(self.pool.layout, ends)
         return self._forecast
 
-    def _stays_safe_with(self, claim: Claim) -> bool:
-        states = [*map(self._state, self.seated.values()), self._state(claim)]
-        free = self.pool.blocks - sum(held for held, _ in states)
-        return free >= 0 and is_safe(states, free)
+    def _held(self) -> Holdings:
+        """Of all that are seated, once the coming step is done."""
+        if self._holdings is None:
+            self._holdings = Holdings(map(self._state, self.seated.values()))
+        return self._holdings
 
-    def _state(self, claim: Claim) -> tuple[int, int]:
-        """Held once its next step is done, and at its longest."""
+    def _state(self, claim: Claim) -> State:
         held = max(claim.held_blocks, self.pool.next_blocks(claim))
-        return held, max(held, self.pool.most_blocks(claim))
+        return held, max(held, claim.longest_blocks)
 
     def _short_of_blocks(self, running: list[Claim], free_blocks: int) -> list[str]:
-        wanting = [(claim, more) for claim in running if (more := self.pool.next_blocks(claim) - claim.held_blocks) > 0]
-        if sum(more for _, more in wanting) <= free_blocks and not self.reservation.is_guaranteed:
+        pool, guaranteed = self.pool, self.reservation.is_guaranteed
+        wanting = [(claim, more) for claim in running if (more := pool.next_blocks(claim) - claim.held_blocks) > 0]
+        # If all can have what they want and the rest is still safe, so is each grant on the way there.
+        if sum(more for _, more in wanting) <= free_blocks and (not guaranteed or self._held().are_safe(pool.blocks)):
             return []
-        paused = []
-        book = _Book(self, free_blocks)
-        for claim, more in wanting:
-            if not book.grant(claim, more) and self.pausing.may_pause(claim.id):
-                paused.append(claim.id)
-        return paused
+        grants = _Grants(self, free_blocks)
+        return [
+            claim.id for claim, more in wanting if not grants.give(claim, more) and self.pausing.may_pause(claim.id)
+        ]
 
 
-class _Book:
+class _Grants:
     """What is left in one step while blocks are granted, one sequence after the other."""
 
     def __init__(self, ledger: Ledger, free_blocks: int) -> None:
         self._is_guaranteed = ledger.reservation.is_guaranteed
+        self._pool_blocks = ledger.pool.blocks
         self._free = free_blocks
-        pool = ledger.pool
         self._states = {
-            claim.id: (claim.held_blocks, max(claim.held_blocks, pool.most_blocks(claim)))
+            claim.id: (claim.held_blocks, max(claim.held_blocks, claim.longest_blocks))
             for claim in ledger.seated.values()
         }
-        self._unheld = pool.blocks - sum(held for held, _ in self._states.values())
 
-    def grant(self, claim: Claim, more: int) -> bool:
+    def give(self, claim: Claim, more: int) -> bool:
         if more > self._free or (self._is_guaranteed and not self._is_safe_after(claim, more)):
             return False
         self._free -= more
@@ -195,10 +215,8 @@ class _Book:
 
     def _is_safe_after(self, claim: Claim, more: int) -> bool:
         held, most = self._states[claim.id]
-        self._states[claim.id] = (held + more, most)
-        self._unheld -= more
-        if self._unheld >= 0 and is_safe(self._states.values(), self._unheld):
+        self._states[claim.id] = (held + more, max(most, held + more))
+        if Holdings(self._states.values()).are_safe(self._pool_blocks):
             return True
         self._states[claim.id] = (held, most)
-        self._unheld += more
         return False

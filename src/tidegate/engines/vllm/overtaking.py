@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+MOST_BLOCKED = 8
+"""Of a long queue only the head is looked at: to test everyone in every step costs more than it brings."""
+
 
 class Overtaking:
     """One look through the waiting queue after the other; ``most`` overtakes of each that waits.
@@ -35,7 +38,8 @@ class Overtaking:
     def block(self, request_id: str, *, never_passed: bool) -> None:
         """This one does not start. ``never_passed``: a reader sits before its half of an answer."""
         self.blocked.append(request_id)
-        if never_passed or self._passed.get(request_id, 0) >= self.most:
+        spent = self._passed.get(request_id, 0) >= self.most
+        if never_passed or spent or len(self.blocked) >= MOST_BLOCKED:
             self._closed = True
 
     def pass_by(self, blocked: Iterable[str]) -> None:

@@ -92,8 +92,10 @@ class Pool:
         return self._needed(claim.tokens)
 
     def _needed(self, tokens: int) -> int:
+        tokens = min(self.longest_tokens, tokens + self.slack_tokens)
+        block = self.layout.block_tokens
         # A sole occupant of the whole pool must not wait for ever.
-        return min(self.blocks, self.layout.needed(min(self.longest_tokens, tokens + self.slack_tokens)))
+        return min(self.blocks, self.layout.needed(tokens) if block is None else -(-tokens // block))
 
 
 WORDS = {"rule": Rule, "lengths": Lengths, "unknown_version": UnknownVersion}

@@ -58,6 +58,8 @@ class Reserver:
         if request.request_id in self.ledger.seated:
             self.claim(request)
             return True
+        if self.ledger.is_closed:
+            return False
         passes = len(self.ledger.overtaking.blocked)
         if not self.ledger.admits(self.claim(request)):
             return False
