@@ -16,7 +16,7 @@ from tidegate.gateway.engine_connection import EngineConnection
 from tidegate.gateway.error_answer import ErrorAnswer
 from tidegate.gateway.judgement import outcome_of, overdue
 from tidegate.gateway.pool import Pool
-from tidegate.gateway.relay import Relay, is_whole, passed_lines
+from tidegate.gateway.relay import Relay, read_head
 from tidegate.gateway.reply import JSON_LINE, STREAM_LINES, Reply, header_lines
 from tidegate.gateway.shared import Shared
 from tidegate.lens.row import Edge
@@ -24,7 +24,7 @@ from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.permit import Permit
 from tidegate.policy.request import Request
-from tidegate.wire.responses import ResponseReader
+from tidegate.wire.responses import ResponseReader, header_pairs
 from tidegate.wire.sse import COMPLETION_TOKENS, HEARTBEAT, PROMPT_TOKENS, error_event, usage_count
 
 MOST_KEPT_BYTES = 64 * 1024
@@ -161,15 +161,17 @@ class Exchange:
         # The connection is free already: nothing that follows may pause or abort it.
         self._engine = None
         now = self._shared.driver.now()
-        if self._relay is None and is_whole(reader) and not self._reply.has_head:
-            self._finish_whole(reader.status, reader.headers, b"".join(reader.pieces), now)
-            return
+        if self._relay is None and reader.status < 400 and not self._reply.has_head:
+            lines, content_type, _ = read_head(reader.head)
+            if content_type.startswith(b"application/json"):
+                self._finish_whole(reader.status, lines, b"".join(reader.pieces), now)
+                return
         self.answer_read(reader)
         relay = self._relay
         if self.is_over or relay is None:
             return
         if relay.held is not None:
-            self._finish_held(relay, relay.whole_body(), now)
+            self._finish_held(relay, now)
             return
         relay.end()
         self._settle(Outcome.OK if relay.status < 400 else outcome_of(relay.status, b"", is_own_key=True), now)
@@ -194,17 +196,18 @@ class Exchange:
             return
         self._fail(Outcome.CUT if relay is not None and relay.has_forwarded else Outcome.ENGINE_ERROR, problem)
 
-    def _finish_held(self, relay: Relay, body: bytes, now: float) -> None:
+    def _finish_held(self, relay: Relay, now: float) -> None:
+        body = relay.whole_body()
         if relay.status >= 400:
             is_own_key = self._pool is not None and not self._pool.endpoint.is_passthrough
             self._fail(outcome_of(relay.status, body, is_own_key=is_own_key), "", body)
         elif self._reply.has_head:
             self._fail(Outcome.INVALID_OUTPUT, "a stream was asked for and the engine sent none")
         else:
-            self._finish_whole(relay.status, relay.headers, body, now)
+            self._finish_whole(relay.status, read_head(relay.head)[0], body, now)
 
-    def _finish_whole(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes, now: float) -> None:
-        self._reply.whole(status, passed_lines(headers) + self._own_lines(), body)
+    def _finish_whole(self, status: int, lines: bytes, body: bytes, now: float) -> None:
+        self._reply.whole(status, lines + self._own_lines(), body)
         self._settle(Outcome.OK, now, usage_count(body, PROMPT_TOKENS), usage_count(body, COMPLETION_TOKENS))
         key = self._request.cache_key
         if key is not None and len(body) <= MOST_KEPT_BYTES:
@@ -238,7 +241,7 @@ class Exchange:
         if relay is None or body is None:
             self._tell(error_answer.failed(outcome, detail, retry_after_s))
         else:
-            self._tell(error_answer.engines_own(outcome, relay.status, relay.headers, body, retry_after_s))
+            self._tell(error_answer.engines_own(outcome, relay.status, header_pairs(relay.head), body, retry_after_s))
         self._close(now)
 
     def _tell(self, error: ErrorAnswer) -> None:

@@ -24,11 +24,13 @@ class Relay:
     __slots__ = (
         "_completion_tokens",
         "_held_bytes",
+        "_length",
+        "_lines",
         "_now",
         "_own_lines",
         "_prompt_tokens",
         "_reply",
-        "headers",
+        "head",
         "held",
         "is_failed",
         "last_read_at",
@@ -42,13 +44,13 @@ class Relay:
         self._reply = reply
         self._own_lines = own_lines
         self.status = reader.status
-        self.headers = reader.headers
+        self.head = reader.head
+        self._lines, content_type, self._length = read_head(reader.head)
         self.scan: EventScan | None = None
         """Watches a stream of events; None for any other answer."""
         self.held: list[bytes] | None = None
         """Pieces of an answer of which nothing is sent yet; None when it passes as it comes."""
         self._held_bytes = 0
-        content_type = dict(reader.headers).get(CONTENT_TYPE, b"")
         if reader.status == 200 and content_type.startswith(b"text/event-stream"):
             self.scan = EventScan()
         elif reader.status >= 400 or content_type.startswith(b"application/json"):
@@ -134,7 +136,7 @@ class Relay:
 
     def _open(self, data: bytes) -> None:
         # An event of ours may be added to a stream, so its length is never promised.
-        length = None if self.scan is not None else dict(self.headers).get(CONTENT_LENGTH)
+        length = None if self.scan is not None else self._length
         self._reply.open(self.status, self._head_lines(), length, data)
 
     def _read_usage(self, text: bytes) -> None:
@@ -144,18 +146,18 @@ class Relay:
             self._completion_tokens = usage_count(text, COMPLETION_TOKENS)
 
     def _head_lines(self) -> bytes:
-        return passed_lines(self.headers) + self._own_lines
+        return self._lines + self._own_lines
 
 
-def is_whole(reader: ResponseReader) -> bool:
-    """A JSON answer without fault, which needs no relay when it came in one read."""
-    return reader.status < 400 and dict(reader.headers).get(CONTENT_TYPE, b"").startswith(b"application/json")
-
-
-def passed_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
-    """The engine's header lines that a client gets."""
-    lines = b""
-    for header in headers:
-        if header[0] not in NOT_RETURNED:
-            lines += b"%b: %b\r\n" % header
-    return lines
+def read_head(head: bytes) -> tuple[bytes, bytes, bytes | None]:
+    """Of an engine's answer: the header lines that a client gets, the content type, the length if it is given."""
+    lines, content_type, length = b"", b"", None
+    for line in head.split(b"\r\n")[1:]:
+        name = line[: line.find(b":")].lower()
+        if name == CONTENT_LENGTH:
+            length = line[len(name) + 1 :].strip()
+        elif name not in NOT_RETURNED:
+            lines += line + b"\r\n"
+            if name == CONTENT_TYPE:
+                content_type = line[len(name) + 1 :].strip()
+    return lines, content_type, length
