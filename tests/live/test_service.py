@@ -131,14 +131,14 @@ def test_streams_that_leave_while_others_go_on_free_their_slots_too(service: Ser
         assert exchange.read_all().rstrip().endswith(b"data: [DONE]\n\n\r\n0")
 
 
-def forty_at_once(service: Service) -> list[Answer]:
+def at_once(service: Service, count: int, headers: dict[str, str] | None = None) -> list[Answer]:
+    """Equal short questions, so that the machine's speed at prefill is not what is tested."""
     answers: list[Answer] = []
 
-    def ask(number: int) -> None:
-        body = said(f"Question {number}: what is {number} and {number}?", max_tokens=32)
-        answers.append(call(service.url, CHAT, body, {"x-tidegate-deadline-ms": "10000"}))
+    def ask() -> None:
+        answers.append(call(service.url, CHAT, said("Say hello.", max_tokens=32), headers))
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(40)]
+    threads = [threading.Thread(target=ask) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -147,7 +147,9 @@ def forty_at_once(service: Service) -> list[Answer]:
 
 
 def test_of_forty_at_once_some_are_answered_and_the_others_refused_in_time(service: Service) -> None:
-    answers = forty_at_once(service)
+    # A first wave: sequences and rates of a cold engine are not what a burst meets.
+    assert {answer.status for answer in at_once(service, SEQUENCES)} == {200}
+    answers = at_once(service, 40, {"x-tidegate-deadline-ms": "10000"})
     answered = [answer for answer in answers if answer.status == 200]
     refused = [answer for answer in answers if answer.status != 200]
     assert len(answers) == 40
