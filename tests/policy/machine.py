@@ -13,7 +13,6 @@ from tidegate.policy.reading import Capacity, Reading, ReplicaConfig
 from tidegate.policy.record import Record
 from tidegate.policy.request import Request
 
-UPSTREAMS = ("a", "b")
 WAITING = {
     Reason.BEHIND_OTHERS,
     Reason.SLOTS,

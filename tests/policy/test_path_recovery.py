@@ -19,6 +19,7 @@ from tidegate.policy.request import NEVER
 
 UNKNOWN = ReplicaConfig(name="a1", upstream="a")
 LIMIT = LimitConfig(maximum=64)
+TWENTY_EACH = tuple(replica_config(name, "a", sequences=20, kv_tokens=20 * 256) for name in ("a1", "a2"))
 
 
 def under_standing_load(events: Events, seconds: float, answer_s: float, *, streaming: bool) -> None:
@@ -79,9 +80,7 @@ def test_clients_with_little_time_do_not_make_their_replica_slow() -> None:
 
 
 def test_a_replica_whose_first_bytes_come_late_by_what_was_learned_is_left_alone() -> None:
-    twenty = {"sequences": 20, "kv_tokens": 20 * 256}
-    config = PathConfig(replicas=(replica_config("a1", "a", **twenty), replica_config("a2", "a", **twenty)))
-    events = Events(Path(config, 0.0))
+    events = Events(Path(PathConfig(replicas=TWENTY_EACH), 0.0))
     for _ in range(40):
         assert isinstance(events.offer(max_tokens=10), Admit)
         events.first_token(0)
@@ -98,6 +97,16 @@ def test_a_replica_whose_first_bytes_come_late_by_what_was_learned_is_left_alone
     for _ in range(40):
         events.settle(0, Outcome.OK)
     assert [each.breaker.state for each in events.path.upstreams["a"].replicas] == [State.CLOSED, State.OPEN]
+
+
+def test_an_answer_in_one_piece_is_not_slow_for_coming_when_it_is_complete() -> None:
+    events = Events(Path(PathConfig(replicas=TWENTY_EACH), 0.0))
+    for _ in range(40):
+        assert isinstance(events.offer(max_tokens=10, streaming=False), Admit)
+    events.now += 2.0 * events.live[0][1].slow_after_s
+    for _ in range(40):
+        events.settle(0, Outcome.OK)
+    assert {each.breaker.state for each in events.path.upstreams["a"].replicas} == {State.CLOSED}
 
 
 def test_one_with_little_time_stands_before_those_with_much_and_is_not_refused_for_their_sake() -> None:

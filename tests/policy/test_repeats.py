@@ -56,6 +56,19 @@ def test_a_repeat_goes_before_those_who_came_after_its_first_visit() -> None:
     assert (record.repeat, record.first_arrived_at) == (True, 0.0)
 
 
+def test_one_who_is_sent_away_again_and_again_still_counts_from_its_first_visit() -> None:
+    events = Events(Path(ONE, 0.0), now=1.0)
+    for _ in range(4):
+        events.offer(max_tokens=10)
+    for _ in range(3):
+        assert isinstance(events.offer(max_tokens=10, key="k"), Refuse)
+        events.pass_time(2.0)
+    events.cancel(0)
+    assert isinstance(events.offer(max_tokens=10, key="k"), Wait)
+    record = events.path.find(events.next_id)
+    assert (record.repeat, record.first_arrived_at) == (True, 1.0)
+
+
 @pytest.mark.parametrize(
     ("outcome", "streams", "is_kept"),
     [
