@@ -40,7 +40,7 @@ def test_what_the_engine_gets_is_what_the_client_sent_less_what_is_not_its_busin
         with stand_for(engine, endpoints=(endpoint,)) as stand:
             headers = (
                 "authorization: Bearer client\r\ncookie: a=b\r\naccept-encoding: gzip\r\nx-custom: kept\r\n"
-                "connection: keep-alive, x-hop\r\nte: trailers\r\nx-tidegate-deadline-ms: 5000\r\n"
+                "connection: keep-alive, X-Hop\r\nx-hop: 1\r\nte: trailers\r\nx-tidegate-deadline-ms: 5000\r\n"
                 "traceparent: 00-abc-def-01\r\n"
             )
             body = json.dumps(chat(seed=7)).encode() + b" "
@@ -135,6 +135,17 @@ def test_strict_paths_close_what_is_not_known() -> None:
             got = await stand.ask(get("/v1/files"))
             assert (got.status, got.error["code"]) == (404, "unknown_url")
             assert not engine.requests
+
+    run_virtually(main())
+
+
+def test_a_gateway_without_a_ready_replica_is_alive_and_not_ready() -> None:
+    async def main() -> None:
+        with stand_for({"a": Engine([WHOLE]), "b": Engine([WHOLE])}) as stand:
+            for replica, is_ready, status in (("a", False, 200), ("b", False, 503), ("a", True, 200)):
+                stand.gateway.note_reading(replica, is_ready=is_ready)
+                assert (await stand.ask(get("/ready"))).status == status
+                assert (await stand.ask(get("/health"))).status == 200
 
     run_virtually(main())
 

@@ -81,6 +81,11 @@ def test_what_is_no_http_answer_is_an_error(answer: bytes) -> None:
         fed(answer)
 
 
+def test_a_head_without_end_is_given_up() -> None:
+    with pytest.raises(ProtocolError, match="head"):
+        fed(b"HTTP/1.1 200 OK\r\nX-Pad: ", *[b"x" * 32_768] * 20)
+
+
 def test_nothing_has_begun_before_the_first_byte() -> None:
     reader = ResponseReader()
     assert (reader.has_begun, reader.has_head) == (False, False)

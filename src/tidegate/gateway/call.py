@@ -8,7 +8,7 @@ from tidegate.gateway.pool import Pool
 from tidegate.gateway.routes import Route
 from tidegate.policy.decisions import Alteration
 from tidegate.wire.body import Body
-from tidegate.wire.header_names import AUTHORIZATION, NOT_FORWARDED
+from tidegate.wire.header_names import AUTHORIZATION, CONNECTION, NOT_FORWARDED
 from tidegate.wire.requests import Incoming
 
 
@@ -26,8 +26,12 @@ class Call:
         self.asks_usage = False
         """Write ``stream_options.include_usage`` where the client did not."""
         lines = b""
+        dropped = NOT_FORWARDED
+        if CONNECTION in incoming.fields:
+            # RFC 9110 section 7.6.1: what Connection names belongs to the connection too.
+            dropped = dropped | {name.strip() for name in incoming.fields[CONNECTION].lower().split(b",")}
         for header in incoming.headers:
-            if header[0] not in NOT_FORWARDED:
+            if header[0] not in dropped:
                 lines += b"%b: %b\r\n" % header
         self._forwarded = lines
 

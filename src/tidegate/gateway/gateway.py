@@ -57,6 +57,8 @@ class Gateway:
         self.connections: set[ClientConnection] = set()
         self._numbers = count(1)
         self._id_prefix = os.urandom(6).hex().encode()
+        self._down: set[str] = set()
+        """Replicas whose last reading was not ready."""
         models = _models(settings)
         self._shared = Shared(
             around.driver, around.journal, Ratios(settings.counting, models), settings.timers, around.poll_soon
@@ -175,8 +177,9 @@ class Gateway:
 
     def _answer_locally(self, connection: ClientConnection, incoming: Incoming, path: bytes) -> None:
         if path in (b"/health", b"/ready"):
-            is_fine = path == b"/health" or self.is_ready
-            body = b'{"status":"ok"}' if is_fine else b'{"status":"draining"}'
+            problem = "" if path == b"/health" else self.not_ready_because
+            is_fine = not problem
+            body = msgspec.json.encode({"status": problem or "ok"})
             self._need_get(incoming)
             self._answer(connection, incoming, 200 if is_fine else 503, body, "", is_recorded=False)
             return
@@ -199,9 +202,18 @@ class Gateway:
         return REFUSALS[reason].body(reason.value, param="model"), reason.value
 
     @property
-    def is_ready(self) -> bool:
-        """New requests are taken."""
-        return not self._shared.is_draining
+    def not_ready_because(self) -> str:
+        """Why a balancer should send new requests elsewhere; "" when they are welcome."""
+        if self._shared.is_draining:
+            return "draining"
+        return "" if self._shared.pools.keys() - self._down else "no replica is ready"
+
+    def note_reading(self, replica: str, *, is_ready: bool) -> None:
+        """What the last look at a replica showed; one that was never looked at counts as ready."""
+        if is_ready:
+            self._down.discard(replica)
+        else:
+            self._down.add(replica)
 
     @property
     def is_draining(self) -> bool:

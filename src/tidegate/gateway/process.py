@@ -106,8 +106,9 @@ class DataProcess:
         match message:
             case Start(plain, learned):
                 self._start(plain, learned)
-            case Observe(replica, reading) if self._driver is not None:
+            case Observe(replica, reading) if self._driver is not None and self._gateway is not None:
                 self._driver.observe(replica, reading)
+                self._gateway.note_reading(replica, is_ready=reading.ready)
             case Apply(plain):
                 self._send(self._apply(plain))
             case AskView() if self._driver is not None:
