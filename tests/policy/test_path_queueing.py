@@ -56,9 +56,12 @@ def test_a_giant_is_passed_as_often_as_the_bound_says_and_then_all_wait_for_it()
     # The first had its turn, being of the heavier class; two passed the giant, and the fourth may not.
     assert len(events.live) == 7
     assert len(events.waiting) == 2
+    for _ in range(3):
+        events.first_token(0)
     for _ in range(4):
         events.settle(0, Outcome.OK)
     assert 4000 in {request.prompt_tokens for request, _ in events.live}
+    events.first_token(0)
     assert not events.waiting
 
 
