@@ -221,7 +221,7 @@ def stages() -> dict[str, dict[str, float]]:
     clock.watch("path", Path, "offer", "advance", "settle", "close", "progress", "next_wakeup", "remember")
     clock.watch("record + metrics", Journal, "closed")
     clock.watch("response head", Exchange, "_own_lines")
-    clock.watch("response head", exchange_module, "read_head")
+    clock.watch("response head", exchange_module, "passed_lines")
     clock.watch("response head", Reply, "_head")
     table = {}
     for name, case in cases.items():

@@ -16,7 +16,7 @@ from tidegate.gateway.engine_connection import EngineConnection
 from tidegate.gateway.error_answer import ErrorAnswer
 from tidegate.gateway.judgement import outcome_of, overdue
 from tidegate.gateway.pool import Pool
-from tidegate.gateway.relay import Relay, read_head
+from tidegate.gateway.relay import Relay, is_json, passed_lines
 from tidegate.gateway.reply import JSON_LINE, STREAM_LINES, Reply, header_lines
 from tidegate.gateway.shared import Shared
 from tidegate.lens.row import Edge
@@ -161,11 +161,10 @@ class Exchange:
         # The connection is free already: nothing that follows may pause or abort it.
         self._engine = None
         now = self._shared.driver.now()
-        if self._relay is None and reader.status < 400 and not self._reply.has_head:
-            lines, content_type, _ = read_head(reader.head)
-            if content_type.startswith(b"application/json"):
-                self._finish_whole(reader.status, lines, b"".join(reader.pieces), now)
-                return
+        if self._relay is None and reader.status < 400 and not self._reply.has_head and is_json(reader.head):
+            # Most answers come in one read and need no relay.
+            self._finish_whole(reader.status, reader.head, b"".join(reader.pieces), now)
+            return
         self.answer_read(reader)
         relay = self._relay
         if self.is_over or relay is None:
@@ -204,10 +203,10 @@ class Exchange:
         elif self._reply.has_head:
             self._fail(Outcome.INVALID_OUTPUT, "a stream was asked for and the engine sent none")
         else:
-            self._finish_whole(relay.status, read_head(relay.head)[0], body, now)
+            self._finish_whole(relay.status, relay.head, body, now)
 
-    def _finish_whole(self, status: int, lines: bytes, body: bytes, now: float) -> None:
-        self._reply.whole(status, lines + self._own_lines(), body)
+    def _finish_whole(self, status: int, head: bytes, body: bytes, now: float) -> None:
+        self._reply.whole(status, passed_lines(head) + self._own_lines(), body)
         self._settle(Outcome.OK, now, usage_count(body, PROMPT_TOKENS), usage_count(body, COMPLETION_TOKENS))
         key = self._request.cache_key
         if key is not None and len(body) <= MOST_KEPT_BYTES:

@@ -122,10 +122,7 @@ class Intake:
         if bound is not None and bound >= 0:
             request.max_tokens = bound
         if call.route.generates:
-            wanted = max(1, fields.n or 1, fields.best_of or 1)
-            if wanted > MOST_SEQUENCES:
-                raise RejectedError(Mistake.BAD_FIELD, f"at most {MOST_SEQUENCES} answers at a time", "n")
-            request.sequences = wanted * body.prompts
+            request.sequences = _answers(fields) * body.prompts if fields.n or fields.best_of else body.prompts
         if fields.service_tier is not None and request.class_hint is None:
             request.class_hint = TIER_CLASSES.get(fields.service_tier)
         if request.session is None and fields.user:
@@ -159,6 +156,14 @@ def _body(incoming: Incoming, route: Route) -> Body | None:
         if route.is_known:
             raise RejectedError(Mistake.BAD_JSON, str(error)) from None
         return None
+
+
+def _answers(fields: Fields) -> int:
+    """How many answers are wanted to each prompt."""
+    wanted = max(1, fields.n or 1, fields.best_of or 1)
+    if wanted > MOST_SEQUENCES:
+        raise RejectedError(Mistake.BAD_FIELD, f"at most {MOST_SEQUENCES} answers at a time", "n")
+    return wanted
 
 
 def _includes_usage(fields: Fields) -> bool:

@@ -25,7 +25,6 @@ class Relay:
         "_completion_tokens",
         "_held_bytes",
         "_length",
-        "_lines",
         "_now",
         "_own_lines",
         "_prompt_tokens",
@@ -45,7 +44,9 @@ class Relay:
         self._own_lines = own_lines
         self.status = reader.status
         self.head = reader.head
-        self._lines, content_type, self._length = read_head(reader.head)
+        headers = dict(reader.headers)
+        content_type = headers.get(CONTENT_TYPE, b"")
+        self._length = headers.get(CONTENT_LENGTH)
         self.scan: EventScan | None = None
         """Watches a stream of events; None for any other answer."""
         self.held: list[bytes] | None = None
@@ -146,18 +147,16 @@ class Relay:
             self._completion_tokens = usage_count(text, COMPLETION_TOKENS)
 
     def _head_lines(self) -> bytes:
-        return self._lines + self._own_lines
+        return passed_lines(self.head) + self._own_lines
 
 
-def read_head(head: bytes) -> tuple[bytes, bytes, bytes | None]:
-    """Of an engine's answer: the header lines that a client gets, the content type, the length if it is given."""
-    lines, content_type, length = b"", b"", None
-    for line in head.split(b"\r\n")[1:]:
-        name = line[: line.find(b":")].lower()
-        if name == CONTENT_LENGTH:
-            length = line[len(name) + 1 :].strip()
-        elif name not in NOT_RETURNED:
-            lines += line + b"\r\n"
-            if name == CONTENT_TYPE:
-                content_type = line[len(name) + 1 :].strip()
-    return lines, content_type, length
+def is_json(head: bytes) -> bool:
+    """The head of an engine's answer says that its body is JSON, in the way in which all engines say it."""
+    return b"\ncontent-type: application/json" in head.lower()
+
+
+def passed_lines(head: bytes) -> bytes:
+    """The header lines of an engine's answer that a client gets."""
+    kept = [line for line in head.split(b"\r\n")[1:] if line[: line.find(b":")].lower() not in NOT_RETURNED]
+    kept.append(b"")
+    return b"\r\n".join(kept)
