@@ -131,6 +131,18 @@ def test_streams_that_leave_while_others_go_on_free_their_slots_too(service: Ser
         assert exchange.read_all().rstrip().endswith(b"data: [DONE]\n\n\r\n0")
 
 
+def test_a_whole_answer_that_is_left_while_streams_go_on_frees_its_slot_too(service: Service) -> None:
+    stream = Exchange(service.url, said("Tell a story.", max_tokens=400, stream=True, ignore_eos=True))
+    stream.read_events(3)
+    whole = Exchange(service.url, said("Tell another.", max_tokens=400, ignore_eos=True))
+    until(lambda: service.replica()["in_flight"] == 2, 5)
+    time.sleep(1.0)
+    left_at = whole.leave()
+    until(lambda: service.replica()["in_flight"] == 1 and not service.replica()["aborting"], 10)
+    assert time.monotonic() - left_at <= 3.0
+    stream.leave()
+
+
 def at_once(service: Service, count: int, headers: dict[str, str] | None = None) -> list[Answer]:
     """Equal short questions, so that the machine's speed at prefill is not what is tested."""
     answers: list[Answer] = []
@@ -193,6 +205,38 @@ def test_a_running_engine_is_recognised_with_its_slots(fronted: Service) -> None
     assert call(fronted.url, CHAT, said("Hi", max_tokens=2)).status == 200
     assert fronted.replica()["slots"]["total"] == SEQUENCES
     assert fronted.replica()["sequences"] == SEQUENCES
+
+
+COMPLETIONS = "/v1/completions"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        pytest.param(CHAT, said("Say hello.", max_tokens=24), id="chat"),
+        pytest.param(CHAT, said("Say hello.", max_tokens=4, logprobs=True, top_logprobs=2), id="log-probabilities"),
+        pytest.param(CHAT, said("Say hello.", max_tokens=24, stop=["!"]), id="stop"),
+        pytest.param(CHAT, said("Say", max_tokens=1, stop=["I", "H", "Hello", "The"]), id="empty"),
+        pytest.param(CHAT, said("JSON.", max_tokens=24, response_format={"type": "json_object"}), id="json"),
+        pytest.param(COMPLETIONS, {"model": MODEL, "prompt": "Once 漢 upon", "max_tokens": 12}, id="completion"),
+        pytest.param(
+            COMPLETIONS,
+            {"model": MODEL, "prompt": "Once", "max_tokens": 4, "logprobs": 2},
+            id="completion with log-probabilities",
+        ),
+    ],
+)
+def test_a_whole_answer_is_the_engines_own_though_it_was_asked_for_as_a_stream(
+    fronted: Service, engine: Engine, path: str, body: dict[str, object]
+) -> None:
+    fixed = {**body, "temperature": 0, "seed": 7}
+    call(engine.url, path, fixed, engine.key)
+    own, ours = call(engine.url, path, fixed, engine.key).json, call(fronted.url, path, fixed).json
+    assert own.keys() == ours.keys()
+    for of_its_own in ("id", "created"):
+        del own[of_its_own], ours[of_its_own]
+    assert own.pop("timings").keys() == ours.pop("timings").keys()
+    assert own == ours
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,17 @@ class Call:
                 lines += b"%b: %b\r\n" % header
         self._forwarded = lines
 
+    @property
+    def may_be_gathered(self) -> bool:
+        """One whole text, which can as well be asked for as a stream and put together here."""
+        body, text = self.body, self.incoming.body
+        if body is None or not self.route.generates or body.prompts > 1:
+            return False
+        fields = body.fields
+        # Tool calls come in pieces that are joined by other rules, and llama.cpp streams no log-probabilities of them.
+        is_plain = b'"tools"' not in text and b'"functions"' not in text
+        return is_plain and not fields.stream and (fields.n or 1) == 1 and (fields.best_of or 1) == 1
+
     def bytes_for(self, pool: Pool, alteration: Alteration | None) -> bytes:
         """The whole request for this replica: model name, token bound and credentials are its own."""
         incoming = self.incoming
@@ -65,6 +76,9 @@ class Call:
         if self.route.is_known:
             if alteration is not None and alteration.max_tokens is not None and self.route.generates:
                 changes["max_tokens"] = alteration.max_tokens
-            if self.asks_usage:
+            is_gathered = pool.gathers and self.may_be_gathered
+            if is_gathered:
+                changes["stream"] = True
+            if self.asks_usage or is_gathered:
                 changes["stream_options"] = {**(body.fields.stream_options or {}), "include_usage": True}
         return body.edited(changes) if changes else self.incoming.body

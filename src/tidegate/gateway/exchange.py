@@ -14,6 +14,7 @@ from tidegate.gateway import error_answer
 from tidegate.gateway.call import Call
 from tidegate.gateway.engine_connection import EngineConnection
 from tidegate.gateway.error_answer import ErrorAnswer
+from tidegate.gateway.gathering import Gathering
 from tidegate.gateway.judgement import outcome_of, overdue
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.relay import Relay, is_json, passed_lines
@@ -139,7 +140,9 @@ class Exchange:
 
     def _send(self, engine: EngineConnection, pool: Pool, admit: Admit) -> None:
         self._engine = engine
-        engine.send(self, self._call.bytes_for(pool, admit.alteration))
+        is_gathered = pool.gathers and self._call.may_be_gathered
+        asker = Gathering(self, self._shared.driver.now) if is_gathered else self
+        engine.send(asker, self._call.bytes_for(pool, admit.alteration))
         if self._is_paused:
             engine.pause_reading()
         if not self._has_resent:
@@ -163,7 +166,7 @@ class Exchange:
         now = self._shared.driver.now()
         if self._relay is None and reader.status < 400 and not self._reply.has_head and is_json(reader.head):
             # Most answers come in one read and need no relay.
-            self._finish_whole(reader.status, reader.head, b"".join(reader.pieces), now)
+            self.finish_whole(reader.status, reader.head, b"".join(reader.pieces), now)
             return
         self.answer_read(reader)
         relay = self._relay
@@ -203,9 +206,11 @@ class Exchange:
         elif self._reply.has_head:
             self._fail(Outcome.INVALID_OUTPUT, "a stream was asked for and the engine sent none")
         else:
-            self._finish_whole(relay.status, relay.head, body, now)
+            self.finish_whole(relay.status, relay.head, body, now)
 
-    def _finish_whole(self, status: int, head: bytes, body: bytes, now: float) -> None:
+    def finish_whole(self, status: int, head: bytes, body: bytes, now: float) -> None:
+        """Send an answer that is complete. Part of ``gathering.Client``."""
+        self._engine = None
         self._reply.whole(status, passed_lines(head) + self._own_lines(), body)
         self._settle(Outcome.OK, now, usage_count(body, PROMPT_TOKENS), usage_count(body, COMPLETION_TOKENS))
         key = self._request.cache_key

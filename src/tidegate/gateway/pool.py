@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from tidegate.engines.llamacpp.server import LlamaServer
 from tidegate.gateway.engine_connection import EngineConnection
 from tidegate.gateway.settings import Endpoint, Timers
 
@@ -33,6 +34,8 @@ class Pool:
         self.own_headers = _own_headers(endpoint)
         """Header lines that every request to this replica carries."""
         self.replica_header = b"x-tidegate-replica: %b\r\n" % endpoint.name.encode("latin-1", "replace")
+        self.gathers = endpoint.kind == LlamaServer.kind
+        """Whole answers are asked for as streams (``gateway.gathering``)."""
         self._timers = timers
         self._loop = loop
         self._dial = dial
