@@ -11,6 +11,7 @@ from tidegate.policy.marks import MarkKind, MarksConfig
 from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome, QuotaSignal, TimingSignal, Verdict
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
+from tidegate.policy.sketch import quantile
 from tidegate.policy.timeouts import Phase, timing_key
 
 CONFIG = PathConfig(
@@ -141,6 +142,17 @@ def test_a_total_time_that_is_over_by_our_own_measure_is_learned() -> None:
     events.settle(0, Outcome.TOTAL_TIMEOUT)
     learned = events.path.timeouts._learned[timing_key("a", "interactive", 1)]
     assert learned.sketches[Phase.TOTAL].count == 1
+
+
+def test_an_answer_that_fell_silent_teaches_how_long_the_silence_was_not_how_long_the_answer() -> None:
+    events = Events(Path(CONFIG, 0.0))
+    events.offer(max_tokens=10)
+    events.pass_time(1.0)
+    events.first_token(0)
+    events.pass_time(500.0)
+    events.settle(0, Outcome.GAP_TIMEOUT)
+    learned = events.path.timeouts._learned[timing_key("a", "interactive", 1)]
+    assert quantile([learned.sketches[Phase.GAP]], 0.5, events.now) == pytest.approx(60.0, rel=0.05)
 
 
 def test_one_who_leaves_in_the_middle_of_an_answer_teaches_nothing_about_its_first_byte() -> None:

@@ -145,6 +145,14 @@ def test_one_who_leaves_while_waiting_counts_as_late_and_one_without_a_limit_doe
     assert events.path.margin.value == pytest.approx(0.82)
 
 
+def test_one_who_never_waited_says_nothing_about_waiting() -> None:
+    events = Events(Path(replace(ONE, margin=replace(ONE.margin, window=1)), 0.0), now=1.0)
+    assert isinstance(events.offer(max_tokens=10, first_byte_by=2.0), Admit)
+    events.pass_time(3.0)
+    events.first_token(0)
+    assert events.path.margin.value == 0.85
+
+
 def test_a_permit_says_by_when_the_driver_must_act() -> None:
     events = Events(Path(PathConfig(replicas=(replica_config("a1"),)), 10.0), now=10.0)
     for fields, first_byte_by, total_by in (
