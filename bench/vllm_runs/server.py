@@ -138,17 +138,22 @@ async def one(port: int, body: dict[str, Any], began_s: float) -> Stream:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     lines = ("POST /v1/completions HTTP/1.1", "host: 127.0.0.1", "content-type: application/json", "connection: close")
     writer.write("\r\n".join([*lines, f"content-length: {len(content)}", "", ""]).encode() + content)
-    stream = Stream(began_s=time.monotonic() - began_s)
-    done = False
+    try:
+        return await _streamed(reader, began_s)
+    finally:
+        writer.close()
+
+
+async def _streamed(reader: asyncio.StreamReader, began_s: float) -> Stream:
+    stream, is_whole = Stream(began_s=time.monotonic() - began_s), False
     async for line in reader:
         if line.startswith(b"data: [DONE]"):
-            done = True
+            is_whole = True
         elif line.startswith(b"data: {") and b'"choices"' in line:
             stream.token(0, time.monotonic() - began_s)
         elif line.startswith((b"data: {", b"HTTP/1.1 4", b"HTTP/1.1 5")):
             raise RuntimeError(line.decode())
-    writer.close()
-    if not done:
+    if not is_whole:
         raise RuntimeError("a stream without its end")
     return stream
 

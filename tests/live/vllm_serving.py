@@ -13,7 +13,7 @@ from typing import Any
 from bench.vllm_runs import place, server
 from bench.vllm_runs.rows import PLUGIN
 from bench.vllm_runs.server import Server
-from tests.live.running import Service, call, service
+from tests.live.running import CHAT, Answer, Service, call, service
 
 MOST_QUEUED = 12
 RESERVATION = {"rule": "peak", "lengths": "declared", "log_every_steps": 0}
@@ -70,6 +70,17 @@ def title_of(pid: int) -> str:
 
 def asked(words: str, **fields: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": words}], "temperature": 0, **fields}
+
+
+def story(index: int, tokens: int, **fields: Any) -> dict[str, Any]:
+    """Exactly so many tokens."""
+    return asked(f"Tell story {index}.", max_tokens=tokens, ignore_eos=True, **fields)
+
+
+def post(url: str, body: object, **headers: str) -> Answer:
+    """A chat request; vLLM wants to be told that it is JSON."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return call(url, CHAT, body, {"content-type": "application/json", **named})
 
 
 def figures(engine: Server) -> dict[str, float]:

@@ -187,6 +187,7 @@ def test_a_claim_that_the_engine_does_not_know_is_a_leak() -> None:
 def test_the_highest_reservation_is_remembered() -> None:
     book = ledger(rule="worst_case")
     assert book.admits(claim("a", 8, 33))
+    assert book.figures(["a"]).peak_reserved_blocks == 5
     assert book.admits(claim("b", 8, 33))
     book.forget("b")
     assert book.figures(["a"]).peak_reserved_blocks == 10

@@ -146,19 +146,18 @@ class Ledger:
         self._forecast = self._holdings = None
 
     def _fits(self, claim: Claim) -> bool:
-        # Whoever is alone may always run: the engine refuses what can never fit.
-        if not self.seated:
-            return True
         pool = self.pool
+        # Whoever is alone may always run: the engine refuses what can never fit.
+        is_alone = not self.seated
         if self.reservation.rule == "worst_case":
             reserved = self._promised + claim.longest_blocks
         elif self.reservation.is_guaranteed and not self._held().are_safe_with(self._state(claim), pool.blocks):
-            return False
+            return is_alone
         else:
             reserved = self._future().peak_with(self._left(claim), claim.tokens + pool.slack_tokens)
-        if reserved > pool.blocks:
+        if reserved > pool.blocks and not is_alone:
             return False
-        self.peak_reserved_blocks = max(self.peak_reserved_blocks, reserved)
+        self.peak_reserved_blocks = max(self.peak_reserved_blocks, min(reserved, pool.blocks))
         return True
 
     def _left(self, claim: Claim) -> int:
