@@ -39,7 +39,7 @@ bench: $(VENV)/dev.stamp ## the measurements in bench/, one after the other
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 prove: test vllm ## everything, however long: live engines, real vLLM, long simulations, measurements
-	@$(BIN)/python -m pytest -m "live or slow"
+	@TIDEGATE_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python $(BIN)/python -m pytest -m "live or slow"
 	@$(MAKE) --no-print-directory bench
 
 vllm: $(VLLM)/vllm.stamp ## the environment of the real-vLLM tests in .venv-vllm (2 GB and some minutes, once)
