@@ -43,6 +43,15 @@ def test_a_new_answer_takes_the_place_of_the_old() -> None:
     assert answers.find(b"k", 1.0) == (b"short", 0.0)
 
 
+def test_when_the_bytes_are_used_up_the_one_unused_for_longest_goes() -> None:
+    answers = Answers(CONFIG)
+    for number in range(5):
+        answers.remember(b"%d" % number, b"x" * 20, 0.0)
+    answers.find(b"0", 0.0)
+    answers.remember(b"5", b"x" * 20, 0.0)
+    assert [number for number in range(6) if answers.find(b"%d" % number, 0.0)] == [0, 2, 3, 4, 5]
+
+
 def test_a_reload_with_less_room_lets_the_unused_go() -> None:
     answers = Answers(CONFIG)
     for number in range(4):

@@ -64,6 +64,12 @@ def test_five_timeouts_within_a_minute_mark_a_key_and_fewer_do_not(gaps_s: list[
             strikes = []
 
 
+def test_timeouts_that_are_spread_over_more_than_the_window_mark_nobody() -> None:
+    marks = Marks(CONFIG)
+    assert [marks.strike(SESSION, "k", 15.1 * number) for number in range(20)] == [None] * 20
+    assert [marks.strike(SESSION, "j", 14.9 * number) is not None for number in range(5)] == [False] * 4 + [True]
+
+
 def test_keys_are_counted_apart() -> None:
     marks = Marks(CONFIG)
     for number in range(40):

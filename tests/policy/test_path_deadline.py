@@ -8,6 +8,7 @@ import pytest
 
 from tests.policy.machine import Events, replica_config
 from tidegate.policy.decisions import Admit, Reason, Refuse, Wait
+from tidegate.policy.entry import jittered
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -85,6 +86,13 @@ def test_retry_after_is_the_drain_of_the_queue_give_or_take_a_fifth() -> None:
         seen.append(refused.retry_after_s)
     assert drain_s * 0.79 <= min(seen) < drain_s * 0.9
     assert drain_s * 1.1 < max(seen) <= drain_s * 1.21
+
+
+def test_nobody_is_asked_back_sooner_than_in_half_a_second_or_later_than_in_a_minute() -> None:
+    for draw in (0, 2**64 - 1):
+        assert jittered(0.0, draw) == 0.5
+        assert jittered(1e6, draw) == 60.0
+        assert 8.0 <= jittered(10.0, draw) <= 12.0
 
 
 def test_those_refused_in_one_burst_are_asked_back_one_after_the_other() -> None:
