@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import statistics
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,6 +135,35 @@ def test_urgent_requests_begin_before_the_others(steps: Steps) -> None:
     engine = {"scheduler": PLUGIN, "tidegate": {}, "policy": "priority"}
     run = steps.ask(engine=engine, load={"kind": "exact", "count": REQUESTS, "seed": 71})
     assert run["urgent_ttft_steps"]["p95"] * 2 <= run["ttft_steps"]["p95"]
+
+
+def start_of(**question: Any) -> subprocess.CompletedProcess[str]:
+    """One question to a scheduler of its own, with what it says on standard error."""
+    command = [str(place.python()), str(place.ROOT / "bench" / "vllm_runs" / "stepping.py")]
+    env = {**os.environ, "PYTHONPATH": str(place.ROOT / "src"), "VLLM_LOGGING_LEVEL": "ERROR"}
+    load = {"kind": "exact", "count": 4, "seed": 1}
+    asked = json.dumps({"load": load, **question})
+    return subprocess.run(command, input=asked, capture_output=True, text=True, env=env, check=False, timeout=300)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"engine": {"scheduler": PLUGIN, "tidegate": {"rules": "peak"}}}, "tidegate: unknown key 'rules'"),
+        ({"engine": {"scheduler": PLUGIN}, "version": "0.99.0"}, "was not tested with vLLM 0.99.0"),
+    ],
+)
+def test_what_it_cannot_do_stops_vllm_at_its_start_in_words(question: dict[str, Any], words: str) -> None:
+    ended = start_of(**question)
+    assert ended.returncode != 0
+    assert words in ended.stderr
+
+
+def test_an_untested_vllm_schedules_as_it_does_where_that_is_asked_for() -> None:
+    ended = start_of(engine={"scheduler": PLUGIN, "tidegate": {"unknown_version": "native"}}, version="0.99.0")
+    assert ended.returncode == 0, ended.stderr
+    assert "NOTHING IS RESERVED IN THIS ENGINE" in ended.stdout + ended.stderr
+    assert "ledger" not in json.loads(ended.stdout.splitlines()[-1])
 
 
 def test_learned_lengths_outlive_a_restart(steps: Steps, tmp_path: Any) -> None:
