@@ -109,7 +109,7 @@ def test_a_stream_of_the_clients_own_passes_unchanged() -> None:
 )
 def test_an_answer_that_is_no_stream_passes_as_it_comes(answer: bytes, status: int) -> None:
     async def main() -> None:
-        with stand(Engine([answer])) as at:
+        with stand(Engine([answer], split=every(40))) as at:
             got = await at.ask(post(chat()))
             assert (got.status, got.body) == (status, answer.partition(b"\r\n\r\n")[2])
 

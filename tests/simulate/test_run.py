@@ -23,18 +23,17 @@ print(json.dumps(found))
 
 @pytest.mark.parametrize("policy", ["native", "tidegate"])
 def test_equal_seeds_give_equal_output_under_any_hash_seed(policy: str) -> None:
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT, "campaign-bare", policy],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for hash_seed in ("0", "12345")
-    ]
-    assert outputs[0] == outputs[1]
-    assert json.loads(outputs[0])["offered"] > 0
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", SCRIPT, "campaign-bare", policy],
+        env={**os.environ, "PYTHONHASHSEED": "12345"},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    here = report(simulate("campaign-bare", policy, 5))
+    del here["wall_s"]
+    assert json.loads(elsewhere) == here
+    assert here["offered"] > 0
 
 
 def test_all_policies_meet_the_same_traffic() -> None:
