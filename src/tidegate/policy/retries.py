@@ -31,8 +31,7 @@ class RetryAllowance:
         self._at = now
 
     def admitted(self) -> None:
-        left, most = self.left + self.config.ratio, self.config.most
-        self.left = most if left > most else left
+        self.left = min(self.config.most, self.left + self.config.ratio)
 
     def spend(self, now: float) -> bool:
         """Take one retry, if there is one."""
