@@ -99,7 +99,7 @@ class Relay:
             now = self._now()
             gap_s = now - self.last_read_at
             self.last_read_at = now
-            if gap_s > self.worst_gap_s:  # noqa: PLR1730 - runs for every read; max() costs a call
+            if gap_s > self.worst_gap_s:
                 self.worst_gap_s = gap_s
         if scan.error_ends_at is not None:
             self.is_failed = True

@@ -44,7 +44,7 @@ def validity(state: State, record: Record, upstream: Upstream, _now: float) -> R
             f"This model's maximum context length is {context} tokens, and the prompt has {about}"
             f"{request.prompt_tokens}. Shorten the prompt.",
         )
-    if not upstream.ever_fits(request, state.output_tokens(request, upstream)):
+    if upstream.is_bounded and not upstream.ever_fits(request, state.output_tokens(request, upstream)):
         return Refuse(
             Reason.POOL_TOO_SMALL,
             None,

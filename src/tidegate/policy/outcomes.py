@@ -12,6 +12,9 @@ from enum import StrEnum
 class Outcome(StrEnum):
     """A closed set: every attempt ends in exactly one of these."""
 
+    # By value, which is C; Enum's own hash is a Python function, and EFFECTS is read for every request.
+    __hash__ = str.__hash__
+
     OK = "ok"
     CLIENT_LEFT = "client_left"
     CLIENT_FAULT = "client_fault"

@@ -34,6 +34,10 @@ from tidegate.policy.retries import RetryAllowance
 from tidegate.policy.timeouts import Timeouts
 from tidegate.policy.upstream import Upstream
 
+# A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
+_BEHIND_OTHERS = Reason.BEHIND_OTHERS
+_SENT, _TOKENS, _ABORTED = Progress.SENT, Progress.TOKENS, Progress.ABORTED
+
 
 class Path:
     """Holds all policy state of one data process."""
@@ -71,12 +75,13 @@ class Path:
             refusal = check(self, record, upstream, now)
             if refusal is not None:
                 return self._refuse(record, refusal, now)
-        self._charge(record, upstream)
-        barred = Reason.BEHIND_OTHERS
+        output_tokens = self.output_tokens(request, upstream)
+        self._charge(record, output_tokens)
+        barred = _BEHIND_OTHERS
         if upstream.queue.requests == 0:
-            replica = upstream.choose(request, self.output_tokens(request, upstream), now)
+            replica = upstream.choose(request, output_tokens, now)
             if isinstance(replica, Replica):
-                return self._place(record, upstream, replica, now)
+                return self._place(record, upstream, replica, output_tokens, now)
             barred = replica
         return self._stand_in_queue(record, upstream, barred, now)
 
@@ -90,10 +95,9 @@ class Path:
         self._open[request.id] = record
         return record
 
-    def _charge(self, record: Record, upstream: Upstream) -> None:
+    def _charge(self, record: Record, output_tokens: int) -> None:
         request = record.request
-        tokens = request.prompt_tokens + request.sequences * self.output_tokens(request, upstream)
-        record.charged_tokens = tokens
+        record.charged_tokens = tokens = request.prompt_tokens + request.sequences * output_tokens
         self.quota.charge(request.tenant, tokens)
 
     def output_tokens(self, request: Request, upstream: Upstream) -> int:
@@ -128,8 +132,7 @@ class Path:
 
     # ---- PLACEMENT --------------------------------------------------------------------------
 
-    def _place(self, record: Record, upstream: Upstream, replica: Replica, now: float) -> Admit:
-        output_tokens = self.output_tokens(record.request, upstream)
+    def _place(self, record: Record, upstream: Upstream, replica: Replica, output_tokens: int, now: float) -> Admit:
         permit = self.attempts.begin(record, replica, output_tokens, now)
         if record.attempts == 1:
             self.allowance.admitted()
@@ -159,12 +162,16 @@ class Path:
         heads = upstream.queue.heads()
         for index, ticket in enumerate(heads):
             record = self._open[ticket.request.id]
-            replica = upstream.choose(ticket.request, self.output_tokens(ticket.request, upstream), now)
+            output_tokens = self.output_tokens(ticket.request, upstream)
+            replica = upstream.choose(ticket.request, output_tokens, now)
             if not upstream.replicas or (isinstance(replica, Replica) and self._comes_late(record, upstream, now)):
                 self._refuse_ticket(ticket, upstream, now, verdicts)
                 return True
             if isinstance(replica, Replica):
-                self._admit_ticket(ticket, record, upstream, replica, now, verdicts)
+                upstream.queue.dispatch(ticket, now)
+                del self._tickets[ticket.id]
+                admit = self._place(record, upstream, replica, output_tokens, now)
+                verdicts.append(Verdict(ticket.id, record.request.id, admit))
                 for passed in heads[:index]:
                     passed.overtaken += 1
                 return True
@@ -175,13 +182,6 @@ class Path:
     def _comes_late(self, record: Record, upstream: Upstream, now: float) -> bool:
         """Deadline, again: with what is known by now, the answer would come too late for the client."""
         return client_limit(record.request) < NEVER and now > self._patience(record, upstream).expires_at
-
-    def _admit_ticket(
-        self, ticket: Ticket, record: Record, upstream: Upstream, replica: Replica, now: float, verdicts: list[Verdict]
-    ) -> None:
-        upstream.queue.dispatch(ticket, now)
-        del self._tickets[ticket.id]
-        verdicts.append(Verdict(ticket.id, record.request.id, self._place(record, upstream, replica, now)))
 
     def _expire(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
         for ticket in upstream.queue.expired(now):
@@ -249,14 +249,14 @@ class Path:
 
     def progress(self, permit: Permit, event: Progress, now: float, tokens: int = 0) -> None:
         """What a driver saw of an attempt. ABORTED may come after ``close``; the rest may not."""
-        if event is Progress.ABORTED:
+        if event is _ABORTED:
             self.attempts.confirm(permit)
             self._moved(permit.upstream)
             return
         record = self._open[permit.request_id]
-        if event is Progress.SENT:
+        if event is _SENT:
             record.sent_at = now
-        elif event is Progress.TOKENS:
+        elif event is _TOKENS:
             record.output_tokens += tokens
         else:
             self.attempts.first_token(permit, record, now)
@@ -273,9 +273,10 @@ class Path:
         refusal = entry.deadline(self, record, upstream, now)
         if refusal is not None:
             return self._refuse(record, refusal, now)
-        replica = upstream.choose(record.request, self.output_tokens(record.request, upstream), now, record.replica)
+        output_tokens = self.output_tokens(record.request, upstream)
+        replica = upstream.choose(record.request, output_tokens, now, record.replica)
         if isinstance(replica, Replica) and self.allowance.spend(now):
-            return self._place(record, upstream, replica, now)
+            return self._place(record, upstream, replica, output_tokens, now)
         # What finds no place spends nothing.
         reason = Reason.NO_REPLICA if isinstance(replica, Reason) else Reason.RETRY_ALLOWANCE
         return self._refuse(record, Refuse(reason, self._drain_s(record, upstream, now)), now)
@@ -301,16 +302,11 @@ class Path:
             record.output_tokens = output_tokens
         if prompt_tokens is not None:
             record.prompt_tokens = prompt_tokens
-        self.attempts.settle(
-            permit,
-            record,
-            self.upstreams.get(permit.upstream),
-            closing.blame(outcome, record.request, now),
-            now,
-            worst_gap_s=worst_gap_s,
-            still_running=still_running,
-        )
-        self._moved(permit.upstream)
+        upstream = self.upstreams.get(permit.upstream)
+        outcome = closing.blame(outcome, record.request, now)
+        self.attempts.settle(permit, record, upstream, outcome, now, worst_gap_s, still_running)
+        if upstream is not None:
+            upstream.moved = True
 
     def find(self, request_id: int) -> Record:
         """The record of an open request, as filled so far."""

@@ -25,7 +25,8 @@ class Patience:
 
 def client_limit(request: Request) -> float:
     """When the client leaves, if nothing better is known: the earlier of its two limits."""
-    return min(request.first_byte_by, request.deadline_at)
+    first_byte_by, deadline_at = request.first_byte_by, request.deadline_at
+    return first_byte_by if first_byte_by < deadline_at else deadline_at
 
 
 def patience(

@@ -57,6 +57,9 @@ class Quota:
         account = self.accounts[tenant]
         account.in_flight -= 1
         account.open -= charged_tokens
-        account.charged += max(0, used_tokens - charged_tokens)
         account.settled += used_tokens
-        account.refunded += max(0, charged_tokens - used_tokens)
+        beyond = used_tokens - charged_tokens
+        if beyond > 0:
+            account.charged += beyond
+        else:
+            account.refunded -= beyond

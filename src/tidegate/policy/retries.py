@@ -31,7 +31,8 @@ class RetryAllowance:
         self._at = now
 
     def admitted(self) -> None:
-        self.left = min(self.config.most, self.left + self.config.ratio)
+        left, most = self.left + self.config.ratio, self.config.most
+        self.left = most if left > most else left
 
     def spend(self, now: float) -> bool:
         """Take one retry, if there is one."""

@@ -164,4 +164,5 @@ class Timeouts:
 
 def timing_key(upstream: str, service_class: str, prompt_tokens: int) -> Key:
     """Length buckets are powers of four: 0 up to 255 tokens, 1 up to 1023, 2 up to 4095, …"""
-    return upstream, service_class, max(0, (prompt_tokens.bit_length() - 7) // 2)
+    bucket = (prompt_tokens.bit_length() - 7) // 2
+    return upstream, service_class, bucket if bucket > 0 else 0

@@ -25,7 +25,7 @@ FAR_SHARE = 4.0
 
 
 class Upstream:
-    __slots__ = ("_bounded", "context_tokens", "moved", "name", "output_tokens", "queue", "replicas")
+    __slots__ = ("context_tokens", "is_bounded", "moved", "name", "output_tokens", "queue", "replicas")
 
     def __init__(self, name: str, queue: QueueConfig, classes: ClassesConfig) -> None:
         self.name = name
@@ -37,7 +37,8 @@ class Upstream:
         """Something happened that may let a ticket go."""
         self.context_tokens: int | None = None
         """The longest context any replica offers; None if one of them does not say."""
-        self._bounded = False
+        self.is_bounded = False
+        """Every replica says how much it can hold at most."""
 
     def choose(self, request: Request, output_tokens: int, now: float, avoid: str | None = None) -> Replica | Reason:
         """The replica of least cost whose gates are all open, or the gate that bars the way."""
@@ -99,13 +100,13 @@ class Upstream:
         contexts = [each.context_tokens for each in capacities]
         known = [tokens for tokens in contexts if tokens is not None]
         self.context_tokens = max(known) if known and len(known) == len(contexts) else None
-        self._bounded = all(
+        self.is_bounded = all(
             r.slots.total is not None or c.sequences for r, c in zip(self.replicas, capacities, strict=True)
         )
 
     def ever_fits(self, request: Request, output_tokens: int) -> bool:
         """Whether some replica's whole pool and batch could hold this request."""
-        return not self._bounded or self._hold(request.prompt_tokens, output_tokens, request.sequences)
+        return not self.is_bounded or self._hold(request.prompt_tokens, output_tokens, request.sequences)
 
     def hinges_on_count(self, request: Request, output_tokens: int) -> bool:
         """Whether an exact count could turn an estimated prompt from one that fits into one that never does, or
@@ -115,7 +116,7 @@ class Upstream:
         if context is not None and NEAR_SHARE * context < most <= FAR_SHARE * context:
             return True
         sequences = request.sequences
-        if not self._bounded or self._hold(ceil(most), output_tokens, sequences):
+        if not self.is_bounded or self._hold(ceil(most), output_tokens, sequences):
             return False
         return self._hold(int(request.prompt_tokens / ESTIMATE_SLACK), output_tokens, sequences)
 
