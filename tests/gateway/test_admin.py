@@ -11,8 +11,9 @@ from starlette.testclient import TestClient
 
 from tests.lens.rows import row, unsent
 from tidegate.gateway.admin import Reloaded, admin_app
+from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ParentFacts
-from tidegate.lens.metrics import Metrics, Snapshot
+from tidegate.lens.metrics import Metrics
 from tidegate.lens.ring import Ring
 from tidegate.policy.decisions import Reason
 

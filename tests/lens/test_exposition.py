@@ -12,8 +12,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from tests.lens.rows import row, unsent
+from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ERRORS, ParentFacts, render
-from tidegate.lens.metrics import Metrics, Snapshot
+from tidegate.lens.metrics import Metrics
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.lens.rows import row, unsent
-from tidegate.lens.metrics import INVALID_CODES, OTHER, SECONDS, Histogram, Metrics, SeriesData, Snapshot
+from tidegate.lens.counted import SeriesData, Snapshot
+from tidegate.lens.metrics import INVALID_CODES, OTHER, SECONDS, Histogram, Metrics
 from tidegate.lens.row import Row
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome

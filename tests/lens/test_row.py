@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from tests.lens.rows import row
-from tidegate.lens.row import Edge, Row, row_of, row_of_invalid
+from tidegate.lens.edge import Edge, row_of, row_of_invalid
+from tidegate.lens.row import Row
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.record import Record

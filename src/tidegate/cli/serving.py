@@ -29,8 +29,8 @@ from tidegate.gateway.messages import Ready
 from tidegate.gateway.parent import Parent, Say, unix_minus_monotonic_s
 from tidegate.gateway.polling import Polling
 from tidegate.gateway.ports import open_port
+from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ParentFacts
-from tidegate.lens.metrics import Snapshot
 from tidegate.lens.ring import Ring
 from tidegate.policy.reading import Reading
 

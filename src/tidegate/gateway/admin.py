@@ -20,9 +20,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tidegate.lens.counted import Snapshot
 from tidegate.lens.explain import explain, phases_s
 from tidegate.lens.exposition import ParentFacts, render
-from tidegate.lens.metrics import Snapshot
 from tidegate.lens.ring import Ring
 from tidegate.lens.row import Row
 

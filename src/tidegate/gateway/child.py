@@ -37,7 +37,7 @@ from tidegate.gateway.messages import (
     Up,
     View,
 )
-from tidegate.lens.metrics import Snapshot
+from tidegate.lens.counted import Snapshot
 from tidegate.lens.row import Row
 
 COMMAND = (sys.executable, "-m", "tidegate.gateway.process")

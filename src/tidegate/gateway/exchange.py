@@ -20,7 +20,7 @@ from tidegate.gateway.pool import Pool
 from tidegate.gateway.relay import Relay, is_json, passed_lines
 from tidegate.gateway.reply import JSON_LINE, STREAM_LINES, Reply, header_lines
 from tidegate.gateway.shared import Shared
-from tidegate.lens.row import Edge
+from tidegate.lens.edge import Edge
 from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.permit import Permit

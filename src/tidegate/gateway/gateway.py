@@ -26,7 +26,7 @@ from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.tally import Counts, Tally
 from tidegate.gateway.weighing import Weighing
-from tidegate.lens.row import Edge
+from tidegate.lens.edge import Edge
 from tidegate.policy.decisions import Reason
 from tidegate.policy.request import Request
 from tidegate.wire.errors import MISTAKES, REFUSALS, Mistake, retry_headers
@@ -318,7 +318,7 @@ def _models(settings: Settings) -> tuple[str, ...]:
     homeless = [replica.name for replica in replicas if replica.name not in names_of]
     if homeless:
         raise ConfigError([f"replica {name} has no endpoint" for name in homeless])
-    return tuple(dict.fromkeys(replica.upstream for replica in replicas))
+    return tuple(dict.fromkeys([replica.upstream for replica in replicas]))
 
 
 def _model_entry(name: str) -> dict[str, object]:

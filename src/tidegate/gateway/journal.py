@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidegate.lens.edge import Edge, row_of, row_of_invalid
 from tidegate.lens.metrics import Metrics
-from tidegate.lens.row import Edge, Row, row_of, row_of_invalid
+from tidegate.lens.row import Row
 from tidegate.policy.record import Record
 
 

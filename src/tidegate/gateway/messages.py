@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.lens.metrics import Snapshot
+from tidegate.lens.counted import Snapshot
 from tidegate.lens.row import Row
 from tidegate.policy.reading import Reading
 

@@ -16,9 +16,9 @@ from typing import Any
 from tidegate.gateway.child import COMMAND, Child, ChildFailedError
 from tidegate.gateway.messages import Applied, AskLearned, DrainReplica, Observe, Ready, Start
 from tidegate.gateway.settings import Settings, to_plain
+from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ParentFacts
 from tidegate.lens.logline import log_line
-from tidegate.lens.metrics import Snapshot
 from tidegate.lens.ring import Ring
 from tidegate.lens.row import Row
 from tidegate.policy.reading import Reading

@@ -11,7 +11,7 @@ from tidegate.gateway.reply import Reply
 from tidegate.gateway.running import Running
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.tally import Counts
-from tidegate.lens.row import Edge
+from tidegate.lens.edge import Edge
 from tidegate.policy.patience import client_limit
 from tidegate.policy.request import Request
 

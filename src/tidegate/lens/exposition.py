@@ -15,9 +15,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from tidegate.lens.counted import HistogramData, SeriesData, Snapshot
 from tidegate.lens.explain import REFUSED
 from tidegate.lens.gauges import gauges, slot_tokens_of
-from tidegate.lens.metrics import HistogramData, SeriesData, Snapshot
 from tidegate.policy.outcomes import Outcome
 
 SERIES_LABELS = ("upstream", "class")

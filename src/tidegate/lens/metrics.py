@@ -11,8 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
+from tidegate.lens.counted import HistogramData, ReplicaData, SeriesData, Snapshot
 from tidegate.lens.row import Row
 from tidegate.policy.outcomes import Outcome
 
@@ -44,57 +43,6 @@ class Histogram:
 
     def data(self) -> HistogramData:
         return HistogramData(list(self.bounds), self.counts.copy(), self.total)
-
-
-class HistogramData(msgspec.Struct, array_like=True):
-    """A histogram as it travels; ``counts`` are per bucket, not cumulative."""
-
-    bounds: list[float]
-    counts: list[int]
-    total: float
-
-
-class SeriesData(msgspec.Struct, array_like=True):
-    """One upstream and class as it travels."""
-
-    upstream: str
-    service_class: str
-    requests: list[tuple[str, str, int]]
-    """(outcome, reason, count)."""
-    degraded: list[tuple[str, int]]
-    late: int
-    refused_in_stream: int
-    retries: int
-    prompt_tokens: int
-    output_tokens: int
-    ttft: HistogramData
-    e2e: HistogramData
-    queue: HistogramData
-    gap: HistogramData
-
-
-class ReplicaData(msgspec.Struct, array_like=True):
-    """What closed requests had reserved on one replica, and what they used of it."""
-
-    replica: str
-    reserved_slots: int
-    used_tokens: int
-    """Prompt (once per sequence) and output."""
-
-
-class Snapshot(msgspec.Struct, array_like=True):
-    """Everything ``render`` needs, taken in the data process at scrape time."""
-
-    series: list[SeriesData]
-    replicas: list[ReplicaData]
-    invalid: list[tuple[str, int]]
-    """(code, count) of calls that never became a request."""
-    loop_lag: HistogramData
-    started_at: float
-    """Unix time."""
-    records_lost: int
-    view: dict[str, Any]
-    """``Path.view(now)``: the gauges."""
 
 
 class Series:

@@ -61,8 +61,6 @@ class Path:
 
     # ---- ENTRY ------------------------------------------------------------------------------
 
-    ENTRY = (entry.validity, entry.marks, entry.deadline, entry.quota)
-
     def offer(self, request: Request, now: float) -> Decision:
         """Decide on a new request. Every offer is followed by exactly one ``close``."""
         if request.id in self._open:
@@ -71,11 +69,10 @@ class Path:
         upstream = self.upstreams.get(request.upstream)
         if upstream is None:
             return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL, None, entry.known_models(self.upstreams)), now)
-        for check in self.ENTRY:
-            refusal = check(self, record, upstream, now)
-            if refusal is not None:
-                return self._refuse(record, refusal, now)
         output_tokens = self.output_tokens(request, upstream)
+        refusal = entry.refusal(self.marks, self.quota, request, upstream, output_tokens, now)
+        if refusal is not None:
+            return self._refuse(record, refusal, now)
         self._charge(record, output_tokens)
         barred = _BEHIND_OTHERS
         if upstream.queue.requests == 0:
@@ -235,7 +232,7 @@ class Path:
         record.outcome = Outcome.CLIENT_LEFT
         closing.judge_margin(self.margin, record, now)
 
-    def amend(self, request_id: int, prompt_tokens: int, now: float) -> Reason | None:
+    def amend(self, request_id: int, prompt_tokens: int, _now: float) -> Reason | None:
         """Exact prompt tokens of a request that is not placed yet; a Reason when it can never fit."""
         record = self._open[request_id]
         request, upstream = record.request, self.upstreams[record.request.upstream]
@@ -244,7 +241,7 @@ class Path:
                 upstream.queue.recount(ticket, prompt_tokens)
         request.prompt_tokens = record.prompt_tokens = prompt_tokens
         request.prompt_exact = upstream.moved = True
-        refusal = entry.validity(self, record, upstream, now)
+        refusal = entry.validity(request, upstream, self.output_tokens(request, upstream))
         return None if refusal is None else refusal.reason
 
     def progress(self, permit: Permit, event: Progress, now: float, tokens: int = 0) -> None:
@@ -270,7 +267,7 @@ class Path:
             return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL), now)
         if record.live_permits or record.attempts != 1 or record.first_token_at or not EFFECTS[cause].retry:
             raise ValueError(f"request {request_id} may not be tried again after {cause.value}")
-        refusal = entry.deadline(self, record, upstream, now)
+        refusal = entry.deadline(record.request, now)
         if refusal is not None:
             return self._refuse(record, refusal, now)
         output_tokens = self.output_tokens(record.request, upstream)

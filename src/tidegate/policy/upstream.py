@@ -85,7 +85,7 @@ class Upstream:
         expiry = self.queue.next_expiry()
         if expiry is None:
             return None
-        return min([expiry, *(r.breaker.open_until for r in self.replicas if r.breaker.state is State.OPEN)])
+        return min([expiry, *[r.breaker.open_until for r in self.replicas if r.breaker.state is State.OPEN]])
 
     def wake(self, now: float) -> None:
         """Let breakers that have cooled become half-open, so that none names a wakeup in the past."""

@@ -35,9 +35,8 @@ def least_cost(
             continue
         why = replica.gate(request, output_tokens, now)
         if why is None:
-            price: float = (replica.pending_tokens + prompt_tokens) * (replica.in_flight + 1)
-            if rated:
-                price *= replica.token_s
+            rate = replica.token_s if rated else 1.0
+            price = (replica.pending_tokens + prompt_tokens) * (replica.in_flight + 1) * rate
             if best is None or price < least:
                 best, least = replica, price
         elif why is not _NO_REPLICA:
