@@ -20,14 +20,14 @@ WAITING = {
     Reason.LIMIT,
     Reason.PREFILL,
     Reason.BREAKER,
-    Reason.CLASS_SHARE,
+    Reason.GROUP_SHARE,
 }
 """Why a ticket waits; never the reason of a refusal."""
 
 
-def replica_config(name: str, upstream: str = "a", **capacity: int) -> ReplicaConfig:
+def replica_config(name: str, upstream: str = "a", group: str | None = None, **capacity: int) -> ReplicaConfig:
     held = {"kv_tokens": 8192, "slot_tokens": 256, "sequences": 8, "context_tokens": 4096} | capacity
-    return ReplicaConfig(name=name, upstream=upstream, capacity=Capacity(**held), confirms_aborts=True)
+    return ReplicaConfig(name=name, upstream=upstream, capacity=Capacity(**held), confirms_aborts=True, group=group)
 
 
 @dataclass
@@ -168,12 +168,28 @@ class Events:
                 fresh = [p for p in own if p.state is PermitState.RESERVED and p.pending_tokens]
                 assert replica.pending_tokens == sum(p.prompt_tokens for p in fresh)
                 assert replica.slots.total is None or replica.slots.held <= max(replica.slots.total, 0)
+        self._check_groups(held)
         for account in self.path.quota.accounts.values():
             assert account.charged == account.settled + account.refunded + account.open
         for upstream in self.path.upstreams.values():
             assert upstream.queue.requests == sum(line.requests for line in upstream.queue.lines.values())
             expiry = upstream.queue.next_expiry()
             assert expiry is None or expiry > self.now
+
+    def _check_groups(self, held: list[Permit]) -> None:
+        """A pool is never promised twice, whatever was borrowed, reloaded or aborted."""
+        groups = {
+            replica.group.name: replica.group
+            for upstream in self.path.upstreams.values()
+            for replica in upstream.replicas
+            if replica.group is not None
+        }
+        assert sum(group.held_bytes for group in groups.values()) <= sum(permit.pool_bytes for permit in held)
+        for group in groups.values():
+            assert 0 <= group.held_bytes <= group.cap_bytes
+            assert sum(each.held_bytes for each in group.pool.groups) <= group.pool.budget_bytes
+            assert group.foreign_bytes >= 0
+            assert group.peak_bytes >= group.used_bytes
 
     def finish(self) -> None:
         """End everything; afterwards nothing may be held anywhere."""

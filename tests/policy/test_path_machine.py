@@ -28,10 +28,12 @@ INDEX = st.integers(0, 1000)
 class PathMachine(RuleBasedStateMachine):
     more: tuple[ReplicaConfig, ...] = ()
     """Replicas besides those that rules name; never removed."""
+    base = CONFIG
+    """Its replicas are called a1, a2 and b1."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.config = replace(CONFIG, replicas=REPLICAS + self.more)
+        self.config = replace(self.base, replicas=self.base.replicas + self.more)
         self.events = Events(Path(self.config, 0.0))
 
     @rule(seconds=st.floats(0.0, 20.0))
@@ -122,15 +124,17 @@ class PathMachine(RuleBasedStateMachine):
     def observe(self, replica: str, ready: bool, running: int | None, kv_used_tokens: int | None) -> None:
         self.events.observe(replica, ready=ready, running=running, kv_used_tokens=kv_used_tokens)
 
-    @rule(keep=st.lists(st.sampled_from(REPLICAS), unique=True), classes=st.booleans(), room=st.integers(1, 30))
-    def reload(self, keep: list[object], classes: bool, room: int) -> None:
-        names = {name: each for name, each in CONFIG.classes.classes.items() if classes or name != "batch"}
+    @rule(keep=st.sets(st.sampled_from(["a1", "a2", "b1"])), classes=st.booleans(), room=st.integers(1, 30))
+    def reload(self, keep: set[str], classes: bool, room: int) -> None:
+        base = self.base
+        names = {name: each for name, each in base.classes.classes.items() if classes or name != "batch"}
+        kept = tuple(replica for replica in base.replicas if replica.name in keep)
         self.events.apply(
             replace(
-                CONFIG,
-                replicas=(*keep, *self.more),  # type: ignore[arg-type]  # sampled from REPLICAS
-                classes=replace(CONFIG.classes, classes=names),
-                queue=replace(CONFIG.queue, max_requests=room),
+                base,
+                replicas=kept + self.more,
+                classes=replace(base.classes, classes=names),
+                queue=replace(base.queue, max_requests=room),
             )
         )
 

@@ -16,7 +16,7 @@ ONLY_WAITING = {
     Reason.LIMIT,
     Reason.PREFILL,
     Reason.BREAKER,
-    Reason.CLASS_SHARE,
+    Reason.GROUP_SHARE,
 }
 
 

@@ -154,14 +154,14 @@ class Attempts:
         if upstream is not None:
             upstream.output_tokens.add(output_tokens / record.request.sequences)
 
-    def confirm(self, permit: Permit) -> None:
+    def confirm(self, permit: Permit, now: float) -> None:
         """The engine has stopped an aborted attempt; saying so twice is harmless."""
         replica = self._holders.pop(permit.id, None)
         if replica is None:
             return
         if permit.state is not PermitState.ABORTING:
             raise ValueError(f"permit {permit.id} is {permit.state.value}, not aborting")
-        replica.confirm(permit)
+        replica.confirm(permit, now)
 
     def end_aborts(self, now: float) -> list[str]:
         """Free what was aborted ``abort_grace_s`` ago and never confirmed. Returns the upstreams."""
@@ -170,7 +170,7 @@ class Attempts:
             permit = heappop(self._aborts)[2]
             if permit.state is PermitState.ABORTING:
                 self.abort_unconfirmed += 1
-                self.confirm(permit)
+                self.confirm(permit, now)
                 moved.append(permit.upstream)
         return moved
 

@@ -37,7 +37,8 @@ class Reason(StrEnum):
     LIMIT = "limit"
     PREFILL = "queued_prefill"
     BREAKER = "breaker_open"
-    CLASS_SHARE = "class_share"
+    GROUP_SHARE = "group_share"
+    """Its model's part of a pool that several models share is used up, or is kept for the others."""
 
 
 @dataclass(slots=True)

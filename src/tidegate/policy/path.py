@@ -2,7 +2,7 @@
 
     ENTRY, at arrival:        validity → marks → deadline → quota → queue
     PLACEMENT, when it fits:  deadline again → replica (health, breaker, sequences, slots, limit,
-                              queued prefill) of least cost → commit all of it in one step
+                              queued prefill, slot group) of least cost → commit all in one step
 
 Synchronous, single-writer, not re-entrant. ``settle``, ``cancel`` and the like only change state;
 ``advance`` decides what that lets happen, and is called after each of them and at ``next_wakeup``.
@@ -31,6 +31,7 @@ from tidegate.policy.repeats import Repeats
 from tidegate.policy.replica import Replica
 from tidegate.policy.request import NEVER, Request
 from tidegate.policy.retries import RetryAllowance
+from tidegate.policy.sharing import Sharing, share
 from tidegate.policy.timeouts import Timeouts
 from tidegate.policy.upstream import Upstream
 
@@ -57,6 +58,7 @@ class Path:
         self._tickets: dict[int, Ticket] = {}
         self._last_ticket = 0
         self._leaving: list[Replica] = []
+        self._sharing: Sharing | None = None
         self.apply(config, now)
 
     # ---- ENTRY ------------------------------------------------------------------------------
@@ -143,7 +145,8 @@ class Path:
             self._moved(name)
         verdicts: list[Verdict] = []
         if self._tickets:
-            for upstream in [*self.upstreams.values()]:
+            waiting = [*self.upstreams.values()]
+            for upstream in waiting if self._sharing is None else self._sharing.turns(self.upstreams, now):
                 wakeup = upstream.next_wakeup()
                 if wakeup is not None and wakeup <= now:
                     upstream.wake(now)
@@ -247,7 +250,7 @@ class Path:
     def progress(self, permit: Permit, event: Progress, now: float, tokens: int = 0) -> None:
         """What a driver saw of an attempt. ABORTED may come after ``close``; the rest may not."""
         if event is _ABORTED:
-            self.attempts.confirm(permit)
+            self.attempts.confirm(permit, now)
             self._moved(permit.upstream)
             return
         record = self._open[permit.request_id]
@@ -338,7 +341,7 @@ class Path:
             for replica in upstream.replicas:
                 if replica.name == replica_name:
                     for permit in replica.observe(reading):
-                        self.attempts.confirm(permit)
+                        self.attempts.confirm(permit, now)
                     upstream.moved = True
 
     def apply(self, change: PathConfig | Drain, now: float) -> Diff:
@@ -346,6 +349,7 @@ class Path:
         if isinstance(change, Drain):
             return Diff(tuple(drain(self.upstreams, change)))
         lines = reshape(self.upstreams, self._leaving, self.config, change, now)
+        self._sharing = share(self._sharing, change.groups, self.upstreams, self._leaving, now)
         self.config = change
         self.marks.config, self.quota.config, self.allowance.config = change.marks, change.quota, change.retries
         self.margin.reconfigure(change.margin)
@@ -381,6 +385,7 @@ class Path:
             "marks": len(self.marks.live(now)),
             "cache": self.ladder.answers.view(),
             **snapshot.view(self.upstreams),
+            **({} if self._sharing is None else self._sharing.view()),
         }
 
     def dump(self, now: float) -> dict[str, object]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tidegate.policy.breaker import BreakerConfig
 from tidegate.policy.classes import ClassesConfig
+from tidegate.policy.groups import GroupsConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.limits.adaptive import LimitConfig
 from tidegate.policy.limits.prefill import PrefillConfig
@@ -23,6 +24,7 @@ from tidegate.policy.timeouts import TimeoutsConfig
 class PathConfig:
     replicas: tuple[ReplicaConfig, ...] = ()
     slots: SlotsConfig = field(default=SlotsConfig())
+    groups: GroupsConfig = field(default=GroupsConfig())
     classes: ClassesConfig = field(default=ClassesConfig())
     queue: QueueConfig = field(default=QueueConfig())
     margin: MarginConfig = field(default=MarginConfig())
@@ -40,3 +42,7 @@ class PathConfig:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two replicas cannot share a name: {', '.join(twice)}")
+        groups = {group.name for pool in self.groups.pools for group in pool.groups}
+        for replica in self.replicas:
+            if replica.group is not None and (replica.group not in groups or not replica.capacity.bytes_per_token):
+                raise ValueError(f"replica {replica.name} needs bytes_per_token and one of the groups {sorted(groups)}")

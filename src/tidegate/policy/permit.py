@@ -58,3 +58,5 @@ class Permit:
     first_token_at: float = 0.0
     abort_by: float = 0.0
     """When an unconfirmed abort gives its slots back all the same."""
+    pool_bytes: int = 0
+    """Held in the replica's slot group, if it has one."""

@@ -31,6 +31,8 @@ class Capacity:
     """KV pool in tokens."""
     slot_tokens: int = 256
     """Size of one slot in tokens: slot_bytes ÷ KV bytes per token."""
+    bytes_per_token: int | None = None
+    """KV bytes of one token; only a replica in a slot group needs it."""
     sequences: int | None = None
     """Most sequences the engine runs beside each other."""
     context_tokens: int | None = None
@@ -52,3 +54,5 @@ class ReplicaConfig:
     """How long an aborted attempt keeps its slots when the engine never confirms."""
     confirms_aborts: bool = False
     """Readings of this engine tell how many sequences run, so aborts can be confirmed."""
+    group: str | None = None
+    """The slot group whose memory it uses (``GroupConfig.name``)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate.policy.breaker import Breaker, BreakerConfig, State
 from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import LatencyFit
+from tidegate.policy.groups import Group
 from tidegate.policy.limits.adaptive import AdaptiveLimit, LimitConfig
 from tidegate.policy.limits.prefill import FEW_SAMPLES, PrefillConfig, prefill_bound_tokens
 from tidegate.policy.permit import Permit, PermitState
@@ -34,6 +35,7 @@ class Replica:
         "draining",
         "first_token",
         "foreign_sequences",
+        "group",
         "in_flight",
         "limit",
         "name",
@@ -52,6 +54,8 @@ class Replica:
         self.config = config
         self.name = config.name
         self.slots = Slots(config.capacity)
+        self.group: Group | None = None
+        """The part of a shared pool that it uses; None: its pool is its own."""
         self.limit = AdaptiveLimit(limit, config.capacity.sequences)
         self.breaker = Breaker(breaker)
         self.ready = True
@@ -82,6 +86,10 @@ class Replica:
         """It is up, and may be given requests."""
         return self.ready and not self.draining
 
+    @property
+    def slot_bytes(self) -> int:
+        return self.slots.slot_tokens * (self.config.capacity.bytes_per_token or 0)
+
     def gate(self, request: Request, output_tokens: int, now: float) -> Reason | None:
         """The first gate that is closed for a request, or None. Takes nothing."""
         if not self.ready or self.draining:
@@ -100,7 +108,14 @@ class Replica:
         pending = self.pending_tokens
         if pending and request.streaming and self._prefill.enabled and pending + prompt_tokens > self.bound_tokens:
             return Reason.PREFILL
+        if self.group is not None:
+            return self._group_gate(self.group, request, output_tokens, now)
         return None
+
+    def _group_gate(self, group: Group, request: Request, output_tokens: int, now: float) -> Reason | None:
+        """The last of the gates, so that who stands before it would use the memory at once."""
+        need = self.slots.needed(request.prompt_tokens, output_tokens, request.sequences)
+        return None if group.admits(need * self.slot_bytes, now) else Reason.GROUP_SHARE
 
     def may_learn(self, now: float) -> bool:
         """A few hundred samples a second say as much as all of them, and cost less than a busy
@@ -121,6 +136,9 @@ class Replica:
         self.permits[permit.id] = permit
         self.slots.reserved += permit.slots
         self.in_flight += permit.sequences
+        if self.group is not None:
+            permit.pool_bytes = permit.slots * self.slot_bytes
+            self.group.take(permit.pool_bytes)
         # The end of a prefill shows only in a stream; other answers come whole, much later.
         if permit.pending_tokens:
             self.pending_tokens += permit.prompt_tokens
@@ -143,15 +161,17 @@ class Replica:
             permit.abort_by = now + self.config.abort_grace_s
             self.aborting.append(permit)
             return
-        self._free(permit, started=permit.state is _USED)
+        self._free(permit, now, started=permit.state is _USED)
 
-    def confirm(self, permit: Permit) -> None:
+    def confirm(self, permit: Permit, now: float) -> None:
         """The engine has stopped an aborted attempt, or is presumed to have."""
         self.aborting.remove(permit)
-        self._free(permit, started=True)
+        self._free(permit, now, started=True)
 
-    def _free(self, permit: Permit, *, started: bool) -> None:
+    def _free(self, permit: Permit, now: float, *, started: bool) -> None:
         self.slots.release(permit.slots, started=started)
+        if self.group is not None:
+            self.group.give_back(permit.pool_bytes, now)
         self.in_flight -= permit.sequences
         del self.permits[permit.id]
         permit.state = _SETTLED
@@ -211,7 +231,9 @@ class Replica:
         tokens = 0 if reading.kv_used_tokens is None else max(0, reading.kv_used_tokens - own_tokens)
         slots = -(-tokens // self.slots.slot_tokens)
         self.foreign_sequences = min(sequences, self._foreign_before[0])
-        self.slots.foreign = min(slots, self._foreign_before[1])
+        before, self.slots.foreign = self.slots.foreign, min(slots, self._foreign_before[1])
+        if self.group is not None and self.slots.foreign != before:
+            self.group.note_foreign((self.slots.foreign - before) * self.slot_bytes)
         self._foreign_before = (sequences, slots)
 
     def reconfigure(
@@ -239,6 +261,8 @@ class Replica:
             "limit": self.limit.value,
             "breaker": self.breaker.state.value,
             "slots": self.slots.view(),
+            "kv_used_tokens": self.reading.kv_used_tokens if self.reading is not None else None,
+            "group": self.config.group,
             "token_s": self.token_s,
         }
 

@@ -9,10 +9,12 @@ from tidegate.policy.breaker import State
 from tidegate.policy.classes import ClassesConfig
 from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import Mean
+from tidegate.policy.groups import Group
 from tidegate.policy.queue import Queue, QueueConfig
 from tidegate.policy.replica import Replica
-from tidegate.policy.request import ESTIMATE_SLACK, Request
+from tidegate.policy.request import ESTIMATE_SLACK, NEVER, Request
 
+_GROUP_SHARE = Reason.GROUP_SHARE
 MOST_SCANNED = 16
 FEW_SAMPLES = 30
 A_WAVE = 4
@@ -25,7 +27,17 @@ FAR_SHARE = 4.0
 
 
 class Upstream:
-    __slots__ = ("context_tokens", "is_bounded", "moved", "name", "output_tokens", "queue", "replicas")
+    __slots__ = (
+        "claims",
+        "context_tokens",
+        "is_bounded",
+        "moved",
+        "name",
+        "output_tokens",
+        "queue",
+        "replicas",
+        "wakes_at",
+    )
 
     def __init__(self, name: str, queue: QueueConfig, classes: ClassesConfig) -> None:
         self.name = name
@@ -39,6 +51,10 @@ class Upstream:
         """The longest context any replica offers; None if one of them does not say."""
         self.is_bounded = False
         """Every replica says how much it can hold at most."""
+        self.claims: list[Group] = []
+        """Under whose floor a request found no memory in the latest look at the queue."""
+        self.wakes_at = NEVER
+        """When a shared pool may have room though nothing happened."""
 
     def choose(self, request: Request, output_tokens: int, now: float, avoid: str | None = None) -> Replica | Reason:
         """The replica of least cost whose gates are all open, or the gate that bars the way."""
@@ -47,7 +63,18 @@ class Upstream:
             few = least_cost(self._sample(request), request, output_tokens, now, avoid)
             if isinstance(few, Replica):
                 return few
-        return least_cost(replicas, request, output_tokens, now, avoid)
+        found = least_cost(replicas, request, output_tokens, now, avoid)
+        if found is _GROUP_SHARE:
+            self._claim(request, output_tokens, now)
+        return found
+
+    def _claim(self, request: Request, output_tokens: int, now: float) -> None:
+        for replica in self.replicas:
+            group = replica.group
+            if group is not None and replica.gate(request, output_tokens, now) is _GROUP_SHARE:
+                slots = replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences)
+                if group.is_within_floor(slots * replica.slot_bytes):
+                    self.claims.append(group)
 
     def _sample(self, request: Request) -> list[Replica]:
         """Two drawn replicas, and the owner of the session or prefix if it has one."""
@@ -85,7 +112,9 @@ class Upstream:
         expiry = self.queue.next_expiry()
         if expiry is None:
             return None
-        return min([expiry, *[r.breaker.open_until for r in self.replicas if r.breaker.state is State.OPEN]])
+        return min(
+            [expiry, self.wakes_at, *[r.breaker.open_until for r in self.replicas if r.breaker.state is State.OPEN]]
+        )
 
     def wake(self, now: float) -> None:
         """Let breakers that have cooled become half-open, so that none names a wakeup in the past."""
@@ -101,7 +130,8 @@ class Upstream:
         known = [tokens for tokens in contexts if tokens is not None]
         self.context_tokens = max(known) if known and len(known) == len(contexts) else None
         self.is_bounded = all(
-            r.slots.total is not None or c.sequences for r, c in zip(self.replicas, capacities, strict=True)
+            r.slots.total is not None or c.sequences or r.group is not None
+            for r, c in zip(self.replicas, capacities, strict=True)
         )
 
     def ever_fits(self, request: Request, output_tokens: int) -> bool:
@@ -122,8 +152,9 @@ class Upstream:
 
     def _hold(self, prompt_tokens: int, output_tokens: int, sequences: int) -> bool:
         for replica in self.replicas:
-            total, most = replica.slots.total, replica.config.capacity.sequences
+            total, most, group = replica.slots.total, replica.config.capacity.sequences, replica.group
             slots = replica.slots.needed(prompt_tokens, output_tokens, sequences)
-            if (total is None or slots <= total) and (most is None or sequences <= most):
+            has_room = group is None or slots * replica.slot_bytes <= group.most_bytes
+            if has_room and (total is None or slots <= total) and (most is None or sequences <= most):
                 return True
         return not self.replicas

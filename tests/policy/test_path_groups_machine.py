@@ -1,0 +1,33 @@
+"""Path's invariants under random events, where two models share one pool."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import settings
+
+from tests.policy.machine import replica_config
+from tests.policy.test_path_machine import CONFIG, PathMachine
+from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
+
+REPLICAS = (
+    replica_config("a1", group="text", bytes_per_token=1),
+    replica_config("a2", group="text", sequences=4, bytes_per_token=1),
+    replica_config("b1", "b", group="images", kv_tokens=4096, bytes_per_token=3),
+)
+POOL = PoolConfig(
+    name="card",
+    budget_bytes=16_000,
+    groups=(
+        GroupConfig(name="text", floor_bytes=5000, cap_bytes=16_000, reserve_bytes=512),
+        GroupConfig(name="images", floor_bytes=9000, cap_bytes=12_000, reserve_bytes=1000),
+    ),
+)
+
+
+class SharedPoolMachine(PathMachine):
+    base = replace(CONFIG, replicas=REPLICAS, groups=GroupsConfig(pools=(POOL,)))
+
+
+SharedPoolMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=60, deadline=None)
+TestSharedPoolMachine = SharedPoolMachine.TestCase
