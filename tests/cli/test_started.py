@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.cli import started as started_module
-from tidegate.cli.started import Started, loading_line
-from tidegate.config.upstreams import Engine
+from tidegate.cli import embedded_recipe as recipe_module
+from tidegate.cli.embedded_recipe import embedded_recipe
+from tidegate.cli.started import Started
+from tidegate.config.started_engines import Embedded
 from tidegate.engines.launch import Launch
 from tidegate.engines.llamacpp.options import Options
 from tidegate.errors import EngineError
@@ -32,7 +33,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         return dataclasses.replace(launch(options, name), command=(sys.executable, SCRIPT))
 
     monkeypatch.setattr(Options, "launch", scripted_launch)
-    monkeypatch.setattr(started_module, "model_file", lambda path: model)
+    monkeypatch.setattr(recipe_module, "model_file", lambda path: model)
 
 
 class Heard:
@@ -52,22 +53,26 @@ class Heard:
         async with asyncio.timeout(30):
             return await self.states.get()
 
-    def started(self, alias: str = "smollm2", section: Engine | None = None) -> Started:
-        return Started(alias, f"{alias}-embedded", section or Engine(), self.say, self.on_state)
+    def started(self, alias: str = "smollm2", section: Embedded | None = None) -> Started:
+        name = f"{alias}-embedded"
+        return Started(name, embedded_recipe(alias, name, section or Embedded()), self.say, self.on_state)
 
 
 def test_a_started_engine_tells_its_pool_and_where_it_is_reached() -> None:
     async def run() -> None:
         heard = Heard()
-        started = heard.started(section=Engine(sequences=2, context_tokens=1024, threads=3))
-        assert loading_line(started) == "Loading model weights to CPU... (tiny.gguf, 3 threads)"
+        section = Embedded(sequences=2, context_tokens=1024, threads=3)
+        started = heard.started(section=section)
+        line = embedded_recipe("m", "m-embedded", section).loading_line
+        assert line == "Loading model weights to CPU... (tiny.gguf, 3 threads)"
         await started.start()
         assert await heard.state() == ("smollm2-embedded", "")
         assert (started.resident_bytes or 0) > 0
         assert (started.told.capacity.slots, started.told.capacity.sequences) == (2, 2)
         endpoint = started.told.endpoint
         assert endpoint is not None
-        assert (endpoint.port, endpoint.api_key) == (started.options.port, started.options.api_key)
+        assert f"http://127.0.0.1:{endpoint.port}" == started.engine.address.url
+        assert endpoint.api_key == started.engine.address.api_key
         reading = await started.engine.read(asyncio.get_running_loop().time())
         assert (reading.ready, reading.running) == (True, 0)
         await started.close()

@@ -18,6 +18,7 @@ def test_what_differs_is_told_key_by_key(tmp_path: Path) -> None:
         "upstreams.chat.replicas[1].url: set to http://h:1",
         "upstreams.chat.replicas[1].passthrough: set to False",
         "upstreams.chat.replicas[1].sequences: set to 4",
+        "upstreams.chat.replicas[1].priority: set to False",
         "tail.timeouts.multiplier: 3.0 -> 4.0",
     ]
     assert "upstreams.chat.replicas[1].sequences: removed (was 4)" in lines(tmp_path, new, ENGINE)

@@ -51,7 +51,7 @@ https://host/base, got 'ftp://x'
 tidegate.yaml:12:24: upstreams.chat.replicas[1].kv_token: unknown key (did you mean "kv_tokens"?)
 tidegate.yaml:12:48: upstreams.chat.replicas[1].sequences: must be a whole number, got true
 tidegate.yaml:13:44: upstreams.chat.replicas[2].ca_file: has no meaning without TLS; the URL begins with http://
-tidegate.yaml:14:13: upstreams.chat.engine.kind: must be 'embedded', got 'embeded' (did you mean "embedded"?)
+tidegate.yaml:14:13: upstreams.chat.engine: kind must be 'embedded' or 'vllm', got 'embeded' (did you mean "embedded"?)
 tidegate.yaml:16:26: tail.timeouts.multiplier: must be more than 1.0, got 1
 tidegate.yaml:16:41: tail.timeouts.first_byte: a timeout needs 0 < floor_s <= default_s <= ceiling_s \
 (here: floor_s=400.0, ceiling_s=300.0, default_s=120.0)

@@ -39,7 +39,8 @@ def explain_key(key: str, read: Callable[[], Settings], as_json: bool) -> None:
     else:
         width = max(len(each.key) for each in found)
         for each in found:
-            typer.echo(f"{each.key:<{width}}  {default_text(each):<12}  {each.meaning}")
+            of_kind = f"({each.of_kind}) " if each.of_kind else ""
+            typer.echo(f"{each.key:<{width}}  {default_text(each):<12}  {of_kind}{each.meaning}")
 
 
 def matching(key: str) -> list[Parameter]:

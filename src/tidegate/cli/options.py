@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tidegate.cli.settled import settled
 from tidegate.config import Settings, load, set_flags, upstream_flags
 
 ConfigFile = Annotated[
@@ -37,7 +38,7 @@ def configured(
     overrides: dict[tuple[str | int, ...], object] = dict(upstream_flags(upstreams or ()))
     overrides.update({tuple(key.split("__")): value for key, value in flags.items() if value is not None})
     overrides.update(set_flags(sets or ()))
-    return load(config, overrides, os.environ)
+    return settled(load(config, overrides, os.environ))
 
 
 def print_json(value: Any) -> None:

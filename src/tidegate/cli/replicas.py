@@ -9,10 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from tidegate.cli.started import OnState, Started, loading_line
+from tidegate.cli.embedded_recipe import embedded_recipe
+from tidegate.cli.recipe import Recipe
+from tidegate.cli.started import OnState, Started
+from tidegate.cli.vllm_recipe import vllm_recipe
 from tidegate.config import Settings as Config
-from tidegate.config.assemble import replica_names
-from tidegate.config.slot_plan import weights_line
+from tidegate.config.assemble import replica_names, slot_plans
+from tidegate.config.slot_plan import SlotPlan, weights_line
+from tidegate.config.started_engines import Engine as EngineSection
+from tidegate.config.started_engines import Vllm
 from tidegate.config.upstreams import Replica
 from tidegate.engines.address import Address
 from tidegate.engines.engine import Engine
@@ -112,12 +117,16 @@ class Replicas:
 
     async def start(self, config: Config) -> None:
         """Start the engines of our own and wait until they serve. Raises EngineError."""
-        for alias, upstream in config.upstreams.items():
-            if upstream.engine is None:
+        for plan in slot_plans(config):
+            section = config.upstreams[plan.upstream].engine
+            if section is None or plan.path[-1] != "engine":
                 continue
-            name = replica_names(alias, upstream)[-1]
-            started = self._started[name] = Started(alias, name, upstream.engine, self._say, self._on_state)
-            self._say("info", loading_line(started))
+            # It may run the engine's interpreter, and must not hold the admin port meanwhile.
+            recipe = await asyncio.to_thread(recipe_of, section, plan)
+            for line in recipe.warnings:
+                self._say("error", line)
+            self._say("info", recipe.loading_line)
+            started = self._started[plan.replica] = Started(plan.replica, recipe, self._say, self._on_state)
             await started.start()
             self._say("info", weights_line(started.resident_bytes))
 
@@ -129,6 +138,13 @@ class Replicas:
         """End them without another word."""
         for started in self._started.values():
             started.kill()
+
+
+def recipe_of(section: EngineSection, plan: SlotPlan) -> Recipe:
+    """Raises EngineError for an engine that could not start."""
+    if isinstance(section, Vllm):
+        return vllm_recipe(plan.upstream, plan.replica, section, plan)
+    return embedded_recipe(plan.upstream, plan.replica, section)
 
 
 async def told_by(engine: Engine, alias: str) -> Told:

@@ -8,45 +8,30 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
-from tidegate.config.upstreams import Engine as EngineSection
-from tidegate.engines.llamacpp.model_file import model_file
-from tidegate.engines.llamacpp.options import Options
-from tidegate.engines.llamacpp.server import LlamaServer
+from tidegate.cli.recipe import Recipe
+from tidegate.errors import TidegateError
 from tidegate.fleet.supervisor import Supervisor
 from tidegate.gateway.composition import Told
 from tidegate.gateway.parent import Say
-from tidegate.gateway.settings import Endpoint
 
 OnState = Callable[[str, str], None]
 """Gets a replica's name and why it does not serve, or "" when it does again."""
 
 
 class Started:
-    """One embedded engine; implements ``fleet.supervisor.Watcher``. Raises EngineError for a missing model."""
+    """One engine; implements ``fleet.supervisor.Watcher``."""
 
-    def __init__(self, alias: str, name: str, section: EngineSection, say: Say, on_state: OnState) -> None:
+    def __init__(self, name: str, recipe: Recipe, say: Say, on_state: OnState) -> None:
         self.name = name
-        self.options = options_of(alias, section)
-        self.engine = LlamaServer(self.options.address)
-        self.told = Told(
-            capacity=self.options.capacity,
-            kind=self.engine.kind,
-            confirms_aborts=self.engine.confirms_aborts,
-            abort_grace_s=self.engine.abort_grace_s,
-            endpoint=Endpoint(
-                name=name,
-                host="127.0.0.1",
-                port=self.options.port,
-                kind=self.engine.kind,
-                api_key=self.options.api_key,
-                model=alias,
-            ),
-        )
+        self.engine = recipe.engine
+        self.told: Told = recipe.told
+        """What is known of it; completed by its own figures once it serves."""
+        self._product = recipe.product
+        self._is_measured = recipe.is_measured
         self._say = say
         self._on_state = on_state
-        self._supervisor = Supervisor(self.options.launch(name), self, self._is_alive)
+        self._supervisor = Supervisor(recipe.launch, self, self._is_alive, recipe.supervision)
         self._task: asyncio.Task[None] | None = None
         self._killing: asyncio.Task[None] | None = None
 
@@ -54,6 +39,22 @@ class Started:
         """Run it, and wait until it serves. Raises EngineError with its own reason when it cannot."""
         self._task = asyncio.create_task(self._supervisor.run())
         await self._supervisor.ready()
+        if self._is_measured:
+            await self._measure()
+
+    async def _measure(self) -> None:
+        try:
+            capacity = await self.engine.capacity()
+        except (OSError, TidegateError) as error:
+            self._say("warning", f"{self.name}: its KV pool is taken as configured, it does not tell: {error}")
+            return
+        known = self.told.capacity
+        told = replace(
+            known,
+            kv_tokens=capacity.kv_tokens or known.kv_tokens,
+            context_tokens=capacity.context_tokens or known.context_tokens,
+        )
+        self.told = replace(self.told, capacity=told)
 
     @property
     def pid(self) -> int | None:
@@ -87,7 +88,7 @@ class Started:
 
     def on_ready(self, url: str) -> None:
         """Part of ``Watcher``."""
-        self._say("info", f"{self.name}: llama.cpp serves at {url}")
+        self._say("info", f"{self.name}: {self._product} serves at {url}")
         self._on_state(self.name, "")
 
     def on_down(self, reason: str, again_in_s: float | None) -> None:
@@ -99,22 +100,3 @@ class Started:
     def on_line(self, text: str) -> None:
         """Part of ``Watcher``."""
         self._say("info", text)
-
-
-def options_of(alias: str, section: EngineSection) -> Options:
-    """How the embedded engine of this upstream is started. Raises EngineError for a missing model."""
-    options = Options(
-        model=str(model_file(section.model_path)),
-        alias=alias,
-        sequences=section.sequences,
-        context_tokens=section.context_tokens,
-        prefix_caching=section.prefix_caching,
-        host_cache_mib=section.host_cache_mib,
-    )
-    return options if section.threads is None else replace(options, threads=section.threads)
-
-
-def loading_line(started: Started) -> str:
-    """The start log's line before the wait (SPEC S0-11)."""
-    file, threads = Path(started.options.model).name, started.options.threads
-    return f"Loading model weights to CPU... ({file}, {threads} {'thread' if threads == 1 else 'threads'})"

@@ -59,7 +59,7 @@ def replica_configs(settings: Settings) -> Iterator[ReplicaConfig]:
 def replica_names(alias: str, upstream: Upstream) -> list[str]:
     """Names of the upstream's replicas in the order of the file, the started engine last."""
     names = [replica.name or f"{alias}-{index}" for index, replica in enumerate(upstream.replicas)]
-    return names if upstream.engine is None else [*names, f"{alias}-embedded"]
+    return names if upstream.engine is None else [*names, f"{alias}-{upstream.engine.kind}"]
 
 
 def slot_plans(settings: Settings) -> Iterator[SlotPlan]:
@@ -69,4 +69,4 @@ def slot_plans(settings: Settings) -> Iterator[SlotPlan]:
         for index, replica in enumerate(upstream.replicas):
             yield plan_replica(replica, names[index], ("upstreams", alias, "replicas", index), settings.slots)
         if upstream.engine is not None:
-            yield plan_engine(upstream.engine, names[-1], ("upstreams", alias, "engine"))
+            yield plan_engine(upstream.engine, names[-1], ("upstreams", alias, "engine"), settings.slots)

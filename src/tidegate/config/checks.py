@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 
 from tidegate.config.assemble import replica_names, slot_plans
+from tidegate.config.engine_checks import engine_problems
 from tidegate.config.origin import Path
 from tidegate.config.problem import Problem
 from tidegate.config.settings import Settings
@@ -81,9 +82,8 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
         for index, replica in enumerate(upstream.replicas):
             yield from _replica(replica, (*here, "replicas", index), env)
             named.append(((*here, "replicas", index, "name"), replica_names(alias, upstream)[index]))
-        model = upstream.engine.model_path if upstream.engine is not None else None
-        if model is not None and not FilePath(model).is_file():
-            yield Problem((*here, "engine", "model_path"), f"there is no file {model}")
+        if upstream.engine is not None:
+            yield from engine_problems(upstream.engine, (*here, "engine"))
     yield from _twice(named, "replica name")
 
 

@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Tag
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -34,6 +34,8 @@ class Parameter:
     meaning: str
     spec: tuple[str, ...]
     """Rows of the requirements that ask for it."""
+    of_kind: str = ""
+    """Where a section comes in several kinds: the one that has it."""
 
     @property
     def required(self) -> bool:
@@ -42,7 +44,8 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
-    """A type as the YAML sees it: a section with keys, a table of named things, a list, or one value."""
+    """A type as the YAML sees it: a section with keys, one of several kinds of section, a table of named things, a
+    list, or one value."""
 
     annotation: Any
     metadata: tuple[Any, ...] = ()
@@ -54,8 +57,24 @@ class Shape:
         ranged = [each for each in self.metadata if isinstance(each, Ranged)]
         return ranged[0].model(self.annotation) if ranged else None
 
+    def kinds(self) -> dict[str, type[Section]]:
+        """The section models by kind, when the shape is one of several."""
+        found = {}
+        for choice in _union(self.annotation):
+            tags = [each.tag for each in getattr(choice, "__metadata__", ()) if isinstance(each, Tag)]
+            if tags:
+                found[tags[0]] = get_args(choice)[0]
+        return found
+
     def child(self, part: str | int) -> Shape | None:
-        """The shape under one key or index; None when there can be none."""
+        """The shape under one key or index; None when there can be none.
+
+        Of several kinds: the one of this name, as the validator counts it, else what the first with such a key has.
+        """
+        kinds = self.kinds()
+        if kinds:
+            found = [kinds[part]] if part in kinds else [each for each in kinds.values() if part in each.model_fields]
+            return None if not found else Shape(found[0]) if part in kinds else Shape(found[0]).child(part)
         model = self.model()
         if model is not None:
             info = model.model_fields.get(str(part))
@@ -73,7 +92,20 @@ class Shape:
             found = found.child(part) if found is not None else None
         return found
 
+    def written(self, path: Path) -> Path:
+        """``path`` without the names of kinds that the validator puts into it."""
+        found: Path = ()
+        here: Shape | None = self
+        for part in path:
+            if here is None or part not in here.kinds():
+                found = (*found, part)
+            here = here.child(part) if here is not None else None
+        return found
+
     def keys(self) -> tuple[str, ...]:
+        kinds = self.kinds().values()
+        if kinds:
+            return tuple(dict.fromkeys(key for each in kinds for key in each.model_fields))
         model = self.model()
         return tuple(model.model_fields) if model is not None else ()
 
@@ -125,6 +157,8 @@ def _type_name(annotation: Any, metadata: tuple[Any, ...] = ()) -> str:
         return "size"
     inner = shape(annotation)
     kind, arguments = get_origin(inner.annotation), get_args(inner.annotation)
+    if kinds := inner.kinds():
+        return " or ".join(f"{name} engine" for name in kinds)
     if kind is Literal:
         return ", ".join(str(choice) for choice in arguments)
     if kind in (tuple, list):
@@ -158,6 +192,8 @@ def _walk(parent: Shape, prefix: str, defaults: Any) -> Iterator[Parameter]:
             yield from _walk(inner, key, default)
             continue
         yield _parameter(key, info, inner, default)
+        for kind, section in inner.kinds().items():
+            yield from (dataclasses.replace(each, of_kind=kind) for each in _walk(Shape(section), key, None))
         element = inner.child("name") if inner.is_table() else inner.child(0)
         if element is not None and element.model() is not None:
             yield from _walk(element, f"{key}.<name>" if inner.is_table() else f"{key}[]", None)

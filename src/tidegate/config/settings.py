@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Annotated, Literal
 
@@ -71,6 +71,12 @@ class Settings(Section):
     def origin(self, path: Path) -> Origin:
         """Where the value at ``path`` came from; the default when nobody set it."""
         return self._provenance.origins.get(path, DEFAULT)
+
+    def also_warns(self, lines: Iterable[str]) -> Settings:
+        """These settings, with further lines at WARN; none of them twice."""
+        known = self._provenance
+        self._provenance = replace(known, warnings=tuple(dict.fromkeys((*known.warnings, *lines))))
+        return self
 
     def knows(self, provenance: Provenance) -> Settings:
         """These settings, told where they came from."""

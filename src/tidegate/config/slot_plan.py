@@ -13,13 +13,18 @@ from dataclasses import dataclass, replace
 
 from tidegate.config.origin import Path
 from tidegate.config.slots import Slots
-from tidegate.config.upstreams import Engine, Replica
+from tidegate.config.started_engines import Embedded, Engine, Vllm
+from tidegate.config.upstreams import Replica
 from tidegate.errors import ConfigError
 from tidegate.policy.reading import Capacity
 
 MIB = 2**20
 RECOMMENDED_SHARE = 0.8
 """Leaves a fifth of the slots for bursts (SPEC S0-15)."""
+
+
+MOST_SEQUENCES = 256
+"""Beside each other where nobody says how many; vLLM's own default on most GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +116,13 @@ def plan_replica(replica: Replica, name: str, path: Path, slots: Slots) -> SlotP
     )
 
 
-def plan_engine(engine: Engine, name: str, path: Path) -> SlotPlan:
-    """The plan of the embedded engine: llama.cpp gives each sequence a fixed part of its KV, and that is the slot."""
+def plan_engine(engine: Engine, name: str, path: Path, slots: Slots) -> SlotPlan:
+    """The plan of an engine that Tidegate starts."""
+    return _plan_vllm(engine, name, path, slots) if isinstance(engine, Vllm) else _plan_embedded(engine, name, path)
+
+
+def _plan_embedded(engine: Embedded, name: str, path: Path) -> SlotPlan:
+    """llama.cpp gives each sequence a fixed part of its KV, and that is the slot."""
     pool_tokens = engine.sequences * engine.context_tokens
     return SlotPlan(
         name,
@@ -123,6 +133,32 @@ def plan_engine(engine: Engine, name: str, path: Path) -> SlotPlan:
         asked_sequences=engine.sequences,
         context_tokens=engine.context_tokens,
     )
+
+
+def _plan_vllm(engine: Vllm, name: str, path: Path, slots: Slots) -> SlotPlan:
+    """A slot is whole blocks; the pool is pinned. What a token takes may only be known from the checkpoint."""
+    per_token, block_tokens = engine.bytes_per_token, engine.block_tokens or 1
+    wanted = Capacity().slot_tokens
+    if slots.slot_size_mib and per_token:
+        wanted = slots.slot_size_mib * MIB // per_token
+    pool_tokens = None
+    if engine.kv_blocks and engine.block_tokens:
+        pool_tokens = engine.kv_blocks * block_tokens
+    elif engine.kv_bytes and per_token:
+        pool_tokens = engine.kv_bytes // per_token // block_tokens * block_tokens
+    plan = SlotPlan(
+        name,
+        str(path[1]),
+        path,
+        slot_tokens=max(1, wanted // block_tokens) * block_tokens,
+        pool_tokens=pool_tokens,
+        bytes_per_token=per_token,
+        asked_sequences=engine.sequences,
+        context_tokens=engine.context_tokens,
+    )
+    if engine.sequences is not None or not plan.recommended_sequences:
+        return plan
+    return replace(plan, asked_sequences=min(MOST_SEQUENCES, plan.recommended_sequences))
 
 
 def fitted(plan: SlotPlan, overcommit: str) -> list[str]:

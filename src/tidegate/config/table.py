@@ -22,7 +22,8 @@ def markdown_table() -> str:
 
 
 def _row(each: Parameter) -> str:
-    cells = (f"`{each.key}`", each.type, default_text(each), each.range, each.meaning)
+    of_kind = f" ({each.of_kind})" if each.of_kind else ""
+    cells = (f"`{each.key}`{of_kind}", each.type, default_text(each), each.range, each.meaning)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

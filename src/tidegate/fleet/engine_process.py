@@ -77,12 +77,9 @@ class EngineProcess:
 
     @property
     def resident_bytes(self) -> int | None:
-        """Memory it holds; None where the system has no /proc or it has ended."""
-        try:
-            pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
-        except (OSError, IndexError):
-            return None
-        return int(pages) * resource.getpagesize()
+        """Memory that it and all it started hold; None where the system has no /proc or they have ended."""
+        pages = [_resident_pages(path.parent, self.pid) for path in Path("/proc").glob("[0-9]*/stat")]
+        return sum(pages) * resource.getpagesize() or None
 
     async def listening(self) -> str:
         """The URL it serves at, once it does.
@@ -153,6 +150,16 @@ class EngineProcess:
             self._listening.set_result(said.listening)
         self._problem = said.problem or self._problem
         return bool(said.listening or said.problem)
+
+
+def _resident_pages(process: Path, group: int) -> int:
+    """0 for one that is not of the group, or has just ended."""
+    try:
+        # After the name, which may hold anything: state, parent, process group.
+        is_of_group = (process / "stat").read_text().rpartition(")")[2].split()[2] == str(group)
+        return int((process / "statm").read_text().split()[1]) if is_of_group else 0
+    except (OSError, IndexError):
+        return 0
 
 
 async def _reader(pipe: int) -> asyncio.StreamReader:

@@ -57,6 +57,9 @@ def _plan_told(plan: SlotPlan, config: Config, told: Told | None) -> SlotPlan:
         return plan
     engine = told.capacity
     known = plan.told(engine.kv_tokens, engine.sequences, engine.context_tokens)
+    if told.endpoint is not None and engine.kv_tokens is not None:
+        # Of an engine of our own the file can only tell what it was started with.
+        known = replace(known, pool_tokens=engine.kv_tokens)
     return known if _is_slot_size_given(plan, config) else replace(known, slot_tokens=engine.slot_tokens)
 
 

@@ -52,6 +52,8 @@ class VllmCommand:
     """--max-num-batched-tokens: a prefill step of so many tokens is the longest gap of every stream beside it."""
     memory_share: float | None = 0.86
     """--gpu-memory-utilization (S3-51). None on a CPU."""
+    host_kv_gib: int | None = None
+    """VLLM_CPU_KVCACHE_SPACE: on a CPU, host memory that holds the pool."""
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     prefix_caching: bool = True
@@ -102,6 +104,8 @@ class VllmCommand:
     def environment(self) -> dict[str, str]:
         """Added to that of the process. Keys stand here because a process list shows arguments."""
         env = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+        if self.host_kv_gib is not None:
+            env["VLLM_CPU_KVCACHE_SPACE"] = str(self.host_kv_gib)
         if self.devices:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(self.devices)
         if self.api_key:
