@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tidegate.engines.vllm.history_file import SAVE_EVERY, HistoryFile
-from tidegate.engines.vllm.lengths import LengthHistory
+from tidegate.policy.lengths import LengthHistory
 
 
 def learned(count: int) -> LengthHistory:

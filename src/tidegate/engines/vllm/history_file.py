@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from tidegate.engines.vllm.lengths import LengthHistory
+from tidegate.policy.lengths import LengthHistory
 
 SAVE_EVERY = 64
 """Answers between two writes. A write takes about a millisecond of the engine's step."""

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from tidegate.engines.vllm.claim import Claim
 from tidegate.engines.vllm.forecast import Forecast
-from tidegate.engines.vllm.lengths import LengthHistory
 from tidegate.engines.vllm.overtaking import Overtaking
 from tidegate.engines.vllm.pauses import Pauses
 from tidegate.engines.vllm.reservation import Pool, Reservation
 from tidegate.engines.vllm.safety import Holdings, State
+from tidegate.policy.lengths import LengthHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

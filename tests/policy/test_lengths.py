@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.engines.vllm.lengths import LengthHistory, class_of
+from tidegate.policy.lengths import LengthHistory, class_of
 
 
 def learned(*outputs: int, most: int = 256) -> LengthHistory:
