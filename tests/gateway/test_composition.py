@@ -52,6 +52,21 @@ def test_every_replica_has_its_endpoint_under_the_name_that_policies_know(config
     assert started == Endpoint(name="tiny-embedded", host="127.0.0.1", port=0)
 
 
+def test_classes_rank_by_weight_for_the_engines_that_order_by_it(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    engine = f"{{kind: vllm, model: {tmp_path}, context_tokens: 512, kv_blocks: 80, block_tokens: 32}}"
+    replicas = "[{url: 'http://h:1', priority: true}, 'http://h:2']"
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(f"upstreams: {{chat: {{replicas: {replicas}, engine: {engine}}}}}")
+    told, untold, started = compose(load(file, {}, {}), {}, {}).endpoints
+    assert told.priorities == {"interactive": 0, "long": 1, "other": 1, "batch": 2}
+    assert untold.priorities == {}
+    assert started.name == "chat-vllm"
+    assert started.priorities == told.priorities
+    alike = load(file, {("shaping", "enabled"): False}, {})
+    assert [each.priorities for each in compose(alike, {}, {}).endpoints] == [{}, {}, {}]
+
+
 def test_what_engines_told_completes_what_the_file_leaves_open_and_never_overrides_it(config: Config) -> None:
     told = {
         "chat-0": Told(capacity=PAGED, confirms_aborts=True, abort_grace_s=9.0),

@@ -89,6 +89,39 @@ def test_a_public_name_becomes_the_engines_and_a_missing_bound_is_written() -> N
 
 
 @pytest.mark.parametrize(
+    ("asked", "tier", "sent"),
+    [
+        pytest.param({}, None, None, id="the most urgent is what vLLM takes for granted"),
+        pytest.param({}, "batch", 2, id="a class steps back"),
+        pytest.param({"priority": -5}, None, 0, id="a client cannot step forward"),
+        pytest.param({"priority": "high"}, "batch", 2, id="whatever it sends"),
+    ],
+)
+def test_a_service_class_goes_out_as_the_priority_of_a_vllm_that_orders_by_it(
+    asked: dict[str, Any], tier: str | None, sent: int | None
+) -> None:
+    async def main() -> None:
+        engine = Engine([WHOLE])
+        endpoint = Endpoint(name="r1", host="h", port=80, priorities={"interactive": 0, "batch": 2})
+        with stand_for(engine, endpoints=(endpoint,)) as stand:
+            await stand.ask(post(chat(**asked, **({"service_tier": tier} if tier else {}))))
+            assert json.loads(engine.requests[0].body).get("priority") == sent
+
+    run_virtually(main())
+
+
+def test_an_engine_that_is_not_told_to_order_gets_the_body_as_it_came() -> None:
+    async def main() -> None:
+        engine = Engine([WHOLE])
+        with stand_for(engine) as stand:
+            body = chat(priority=-5, service_tier="batch")
+            await stand.ask(post(body))
+            assert json.loads(engine.requests[0].body) == body
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize(
     ("path", "body", "sequences"),
     [
         ("/v1/completions", {"model": "m", "prompt": ["a", "b"], "n": 3, "max_tokens": 4}, 6),

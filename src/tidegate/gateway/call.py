@@ -46,10 +46,10 @@ class Call:
         is_plain = b'"tools"' not in text and b'"functions"' not in text
         return is_plain and not fields.stream and (fields.n or 1) == 1 and (fields.best_of or 1) == 1
 
-    def bytes_for(self, pool: Pool, alteration: Alteration | None) -> bytes:
-        """The whole request for this replica: model name, token bound and credentials are its own."""
+    def bytes_for(self, pool: Pool, alteration: Alteration | None, service_class: str) -> bytes:
+        """The whole request for this replica: model name, token bound, priority and credentials are its own."""
         incoming = self.incoming
-        body = self._body_for(pool, alteration)
+        body = self._body_for(pool, alteration, service_class)
         headers = self._forwarded
         if pool.endpoint.is_passthrough and AUTHORIZATION in incoming.fields:
             headers += b"authorization: %b\r\n" % incoming.fields[AUTHORIZATION]
@@ -65,7 +65,7 @@ class Call:
             body,
         )
 
-    def _body_for(self, pool: Pool, alteration: Alteration | None) -> bytes:
+    def _body_for(self, pool: Pool, alteration: Alteration | None, service_class: str) -> bytes:
         body = self.body
         if body is None:
             return self.incoming.body
@@ -81,4 +81,9 @@ class Call:
                 changes["stream"] = True
             if self.asks_usage or is_gathered:
                 changes["stream_options"] = {**(body.fields.stream_options or {}), "include_usage": True}
+            if pool.endpoint.priorities and self.route.generates:
+                priority = pool.endpoint.priorities.get(service_class, 0)
+                # 0 is what vLLM takes for granted; a client's own word must not put it before others.
+                if priority or body.fields.priority:
+                    changes["priority"] = priority
         return body.edited(changes) if changes else self.incoming.body

@@ -12,6 +12,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 from tidegate.config.assemble import path_config, replica_names, slot_plans
 from tidegate.config.settings import Settings as Config
 from tidegate.config.slot_plan import SlotPlan, fitted
+from tidegate.config.started_engines import Vllm
 from tidegate.config.upstreams import Replica, Upstream
 from tidegate.errors import ConfigError
 from tidegate.gateway.settings import ApiKey, Counting, Endpoint, Limits, Settings, Timers
@@ -135,15 +136,26 @@ def _completed(replica: ReplicaConfig, plan: SlotPlan, told: Told | None) -> Rep
 def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) -> list[Endpoint]:
     """Where each replica is reached, configured ones first."""
     found = []
+    ranks = class_ranks(config)
     for alias, upstream in config.upstreams.items():
         names = replica_names(alias, upstream)
         for name, replica in zip(names, upstream.replicas, strict=False):
             here, said = endpoint_of(replica, name, env), told.get(name, Told())
-            found.append(replace(here, kind=said.kind, model=here.model or said.model))
+            priorities = ranks if replica.priority else {}
+            found.append(replace(here, kind=said.kind, model=here.model or said.model, priorities=priorities))
         if upstream.engine is not None:
-            started = told.get(names[-1], Told()).endpoint
-            found.append(started or Endpoint(name=names[-1], host="127.0.0.1", port=0))
+            started = told.get(names[-1], Told()).endpoint or Endpoint(name=names[-1], host="127.0.0.1", port=0)
+            is_ordered = isinstance(upstream.engine, Vllm) and upstream.engine.priority
+            found.append(replace(started, priorities=ranks) if is_ordered else started)
     return found
+
+
+def class_ranks(config: Config) -> dict[str, int]:
+    """vLLM's ``priority`` of each service class: 0 for the heaviest, served first; equal weights stay equal."""
+    if not config.shaping.enabled:
+        return {}
+    weights = sorted({each.weight for each in config.classes.values()}, reverse=True)
+    return {name: weights.index(each.weight) for name, each in config.classes.items()}
 
 
 def endpoint_of(replica: Replica, name: str, env: Mapping[str, str]) -> Endpoint:

@@ -142,7 +142,7 @@ class Exchange:
         self._engine = engine
         is_gathered = pool.gathers and self._call.may_be_gathered
         asker = Gathering(self, self._shared.driver.now) if is_gathered else self
-        engine.send(asker, self._call.bytes_for(pool, admit.alteration))
+        engine.send(asker, self._call.bytes_for(pool, admit.alteration, admit.permit.service_class))
         if self._is_paused:
             engine.pause_reading()
         if not self._has_resent:

@@ -35,6 +35,8 @@ class Fields(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw()
     service_tier: str | None = None
     user: str | None = None
+    priority: msgspec.Raw = msgspec.Raw()
+    """vLLM's; whoever may set it decides who is served first."""
 
 
 _fields = msgspec.json.Decoder(Fields)
