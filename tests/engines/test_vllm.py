@@ -36,7 +36,16 @@ def page_with(old: bytes, new: bytes) -> Page:
 
 
 def test_a_reading_carries_what_the_metrics_say() -> None:
-    assert read() == Reading(at=5.0, running=3, waiting=2, kv_used_tokens=round(0.25 * POOL_TOKENS), preemptions=41)
+    assert read() == Reading(
+        at=5.0,
+        running=3,
+        waiting=2,
+        kv_used_tokens=round(0.25 * POOL_TOKENS),
+        preemptions=41,
+        prefix_asked_tokens=400,
+        prefix_found_tokens=128,
+        turned_away=14,
+    )
 
 
 def test_the_pool_is_all_blocks_but_the_null_block() -> None:

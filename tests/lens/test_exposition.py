@@ -168,6 +168,8 @@ def test_the_view_of_a_real_path_fills_every_gauge() -> None:
     metrics.observe(row())
     found = families(metrics.snapshot(path.view(1.0), 0))
     without_samples = {name for name, family in found.items() if not family.samples}
+    # What engines report comes from readings, and not from the view.
+    without_samples = {name for name in without_samples if not name.startswith("tidegate_engine_")}
     assert without_samples == {"tidegate_requests_degraded", "tidegate_requests_invalid"}
     assert value(found, "tidegate_slots_free", replica="chat-0") == 16
     assert value(found, "tidegate_queue_requests", upstream="chat") == 0

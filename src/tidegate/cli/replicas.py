@@ -83,6 +83,11 @@ class Replicas:
         given: dict[str, Engine] = {name: given.engine for name, given in self._given.items()}
         return {**given, **{name: started.engine for name, started in self._started.items()}}
 
+    @property
+    def restarts(self) -> dict[str, int]:
+        """How often each engine of our own was started again."""
+        return {name: started.restarts for name, started in self._started.items()}
+
     async def recognise(self, config: Config) -> None:
         """Take the running engines of ``config``, asking those that are not known yet. Raises ConfigError."""
         wanted = {}

@@ -174,6 +174,7 @@ class Serving:
 
     def _on_engine_state(self, replica: str, problem: str) -> None:
         """An engine of our own ended or serves again: known at once, and not at its next reading."""
+        self.facts.engine_restarts = self.replicas.restarts
         if problem:
             self.polling.take(replica, Reading(at=asyncio.get_running_loop().time(), ready=False, error=problem))
         else:

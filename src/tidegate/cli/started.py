@@ -62,6 +62,11 @@ class Started:
         return self._supervisor.pid
 
     @property
+    def restarts(self) -> int:
+        """Times that it was started again."""
+        return self._supervisor.restarts
+
+    @property
     def resident_bytes(self) -> int | None:
         """Memory it holds, as far as the system tells."""
         return self._supervisor.resident_bytes

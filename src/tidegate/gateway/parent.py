@@ -125,6 +125,7 @@ class Parent:
     def observe(self, replica: str, reading: Reading) -> None:
         """Hand a reading down; left out while the data process does not read, for the next one is newer."""
         self._readings[replica] = reading
+        self.facts.readings = self._readings
         if self._child is not None and self._child.is_writable:
             self._child.send(Observe(replica, reading))
 

@@ -6,8 +6,8 @@ configuration, never from a client: 2 000 label sets cost a scrape 400 ms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -16,9 +16,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from tidegate.lens.counted import HistogramData, SeriesData, Snapshot
+from tidegate.lens.engine_figures import engine_figures
 from tidegate.lens.explain import REFUSED
 from tidegate.lens.gauges import gauges, slot_tokens_of
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.reading import Reading
 
 SERIES_LABELS = ("upstream", "class")
 
@@ -39,6 +41,10 @@ class ParentFacts:
     """The last reload succeeded (or there was none)."""
     config_loaded_at: float = 0.0
     data_process_restarts: int = 0
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    """The engines' latest, by replica."""
+    engine_restarts: Mapping[str, int] = field(default_factory=dict)
+    """Of the engines that Tidegate started, by replica."""
 
 
 def render(snapshot: Snapshot | None, parent: ParentFacts, accept: str = "") -> tuple[bytes, str]:
@@ -61,6 +67,7 @@ class _Scrape(Collector):
         snapshot = self._snapshot
         yield GaugeMetricFamily("tidegate_up", "1 when the data process answers.", value=float(snapshot is not None))
         yield from _of_parent(self._parent)
+        yield from engine_figures(self._parent.readings, self._parent.engine_restarts)
         if snapshot is None:
             return
         yield from _of_requests(snapshot.series)
@@ -171,10 +178,10 @@ def _of_series(series: list[SeriesData]) -> Iterator[Metric]:
         ("tidegate_prompt_tokens", "Prompt tokens of admitted requests.", "prompt_tokens"),
         ("tidegate_output_tokens", "Output tokens of admitted requests.", "output_tokens"),
     )
-    for name, definition, field in scalars:
+    for name, definition, figure in scalars:
         family = CounterMetricFamily(name, definition, labels=SERIES_LABELS)
         for one in series:
-            family.add_metric((one.upstream, one.service_class), getattr(one, field))
+            family.add_metric((one.upstream, one.service_class), getattr(one, figure))
         yield family
 
 
@@ -198,10 +205,10 @@ def _histograms(series: list[SeriesData]) -> Iterator[Metric]:
         ("tidegate_request_queue_seconds", "Time in our queue of requests that waited, however they ended.", "queue"),
         ("tidegate_request_gap_seconds", "Longest silence between two reads of one engine's answer.", "gap"),
     )
-    for name, definition, field in families:
+    for name, definition, figure in families:
         family = HistogramMetricFamily(name, definition, labels=SERIES_LABELS)
         for one in series:
-            _add(family, (one.upstream, one.service_class), getattr(one, field))
+            _add(family, (one.upstream, one.service_class), getattr(one, figure))
         yield family
 
 

@@ -19,8 +19,20 @@ class Reading:
     kv_used_tokens: int | None = None
     preemptions: int | None = None
     """Total since the engine started."""
+    prefix_asked_tokens: int | None = None
+    """Prompt tokens looked up in the engine's prefix cache; total since it started."""
+    prefix_found_tokens: int | None = None
+    """Of these, found there."""
+    turned_away: int | None = None
+    """Requests that the engine refused because its own queue was full; total since it started."""
     error: str = ""
     """Why ``ready`` is False, in words."""
+
+    def preemptions_since(self, earlier: Reading | None) -> int:
+        """How many there were in between; 0 where the engine does not tell, or has started anew."""
+        if earlier is None or earlier.preemptions is None or self.preemptions is None:
+            return 0
+        return max(0, self.preemptions - earlier.preemptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,12 @@ WAITING = "vllm:num_requests_waiting"
 USED_SHARE = "vllm:kv_cache_usage_perc"
 PREEMPTIONS = "vllm:num_preemptions_total"
 SLEEP_STATE = "vllm:engine_sleep_state"
-WANTED = (CACHE_CONFIG, RUNNING, WAITING, USED_SHARE, PREEMPTIONS, SLEEP_STATE)
+PREFIX_ASKED = "vllm:prefix_cache_queries_total"
+PREFIX_FOUND = "vllm:prefix_cache_hits_total"
+TURNED_AWAY = "vllm:admission_rejections_total"
+WANTED = (
+    CACHE_CONFIG, RUNNING, WAITING, USED_SHARE, PREEMPTIONS, SLEEP_STATE, PREFIX_ASKED, PREFIX_FOUND, TURNED_AWAY,
+)  # fmt: skip
 
 CHAT_FIELDS = frozenset(
     {"messages", "tools", "chat_template", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"}
@@ -43,7 +48,7 @@ class Tokenized(msgspec.Struct):
 
 
 class VllmServer(OpenaiServer):
-    """KV in use, what runs and waits, preemptions; pool and context once."""
+    """KV in use, what runs and waits, preemptions, prefix hits, refusals; pool and context once."""
 
     kind = "vllm"
     look_every_s = 0.25
@@ -114,6 +119,9 @@ class VllmServer(OpenaiServer):
             waiting=page.total(WAITING),
             kv_used_tokens=self._used_tokens(page),
             preemptions=page.total(PREEMPTIONS),
+            prefix_asked_tokens=page.total(PREFIX_ASKED),
+            prefix_found_tokens=page.total(PREFIX_FOUND),
+            turned_away=page.total(TURNED_AWAY),
             error=f"{self.address.url} is asleep (vLLM sleep mode)" if is_asleep else "",
         )
 
