@@ -189,7 +189,9 @@ class Service:
 
 
 @contextmanager
-def service(log: Path, *arguments: str, env: dict[str, str] | None = None) -> Iterator[Service]:
+def service(
+    log: Path, *arguments: str, env: dict[str, str] | None = None, within_s: float = STARTED_WITHIN_S
+) -> Iterator[Service]:
     port, admin_port = free_port(), free_port()
     command = [sys.executable, "-c", "from tidegate.cli.main import app; app()", "serve"]
     ports = ["--port", str(port), "--admin-port", str(admin_port)]
@@ -204,7 +206,7 @@ def service(log: Path, *arguments: str, env: dict[str, str] | None = None) -> It
         )
     running = Service(process, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin_port}", log)
     try:
-        until(lambda: is_ready(running), STARTED_WITHIN_S)
+        until(lambda: is_ready(running), within_s)
         running.ready_s = time.monotonic() - began
         yield running
     finally:

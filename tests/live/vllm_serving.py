@@ -50,13 +50,18 @@ def protected(folder: Path, *flags: str) -> Iterator[Protected]:
 
 def session_of(process: subprocess.Popen[bytes]) -> list[int]:
     """Every process that the server started, itself among them."""
+    return session_of_pid(process.pid)
+
+
+def session_of_pid(leader: int) -> list[int]:
+    """Every process of the session that it leads."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if fields[3] == str(process.pid) and fields[0] != "Z":
+        if fields[3] == str(leader) and fields[0] != "Z":
             found.append(int(path.parent.name))
     return found
 

@@ -55,6 +55,11 @@ class Answers(BaseHTTPRequestHandler):
         """Not a word per request."""
 
 
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def flags() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="api_server.py", allow_abbrev=False)
     for name in ("model", "served-model-name", "dtype", "host", "tensor-parallel-size", "scheduling-policy"):
@@ -69,18 +74,16 @@ def flags() -> argparse.Namespace:
 def main() -> None:
     given = flags()
     behaviour = Path(given.model).name
-    print("APIServer starts", os.environ.get("VLLM_API_KEY", "")[:4], flush=True)
+    say(f"APIServer starts {os.environ['VLLM_API_KEY'][:4]}")
     if behaviour == "refused":
-        print(
-            "ValidationError: 1 validation error for ModelConfig\n  Value error, the model is not for this", flush=True
-        )
+        say("ValidationError: 1 validation error for ModelConfig\n  Value error, the model is not for this")
         sys.exit(1)
     if behaviour == "unlucky":
-        print("(EngineCore pid=7) ERROR ValueError: no memory just now", flush=True)
-        print("RuntimeError: Engine core initialization failed. See root cause above.", flush=True)
+        say("(EngineCore pid=7) ERROR ValueError: no memory just now")
+        say("RuntimeError: Engine core initialization failed. See root cause above.")
         sys.exit(1)
     worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    print(f"worker {worker.pid}", flush=True)
+    say(f"worker {worker.pid}")
     Answers.flags = given
     server = ThreadingHTTPServer(("127.0.0.1", given.port), Answers)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,12 +38,17 @@ class Life:
 
     async def __aexit__(self, *error: object) -> None:
         await self.process.stop(10.0)
-        async with asyncio.timeout(10):
-            while any(map(is_alive, self.workers())):
-                await asyncio.sleep(0.01)
+        await until(lambda: not any(map(is_alive, self.workers())))
 
     def workers(self) -> list[int]:
         return [int(number) for line in self.lines for number in re.findall(r"^worker (\d+)", line)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """What another process does tells nobody here when it is done."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - there is no event of ours to wait for
+            await asyncio.sleep(0.01)
 
 
 def is_alive(pid: int) -> bool:
@@ -108,8 +114,7 @@ def test_it_ends_with_the_supervisor_that_is_gone() -> None:
             os.close(process._lifeline)
             process._lifeline = None
             await process.ended()
-            while is_alive(worker):
-                await asyncio.sleep(0.01)
+            await until(lambda: not is_alive(worker))
 
     asyncio.run(run())
 
@@ -118,8 +123,7 @@ def test_told_to_end_during_its_start_it_is_gone_at_once() -> None:
     async def run() -> None:
         life = Life(order("sound"))
         async with life as process, asyncio.timeout(30):
-            while not life.lines:
-                await asyncio.sleep(0.01)
+            await until(lambda: bool(life.lines))
             assert await process.stop(10.0) == 0
 
     asyncio.run(run())
