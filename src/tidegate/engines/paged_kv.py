@@ -15,6 +15,7 @@ class PagedKv:
         self.block_tokens = block_tokens
         self.blocks = tokens // block_tokens
         self.free = self.blocks
+        self.total_tokens = self.blocks * block_tokens
         self._growing = 0
         self._phases = [0] * block_tokens
 
@@ -22,15 +23,32 @@ class PagedKv:
     def used_tokens(self) -> int:
         return (self.blocks - self.free) * self.block_tokens
 
+    @property
+    def largest_free_tokens(self) -> int:
+        """All that is free: a page table makes any blocks one piece."""
+        return self.free * self.block_tokens
+
     def blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)
 
-    def take(self, tokens: int) -> None:
+    def fits(self, tokens: int, step: int) -> bool:
+        """Whether a sequence can come in beside what the growers take in ``step``."""
+        return self.blocks_for(tokens) <= self.free - self.need(step)
+
+    def is_torn(self, _tokens: int) -> bool:
+        """Never: what is free in sum can be given out."""
+        return False
+
+    def take(self, _owner: int, tokens: int) -> None:
         self.free -= self.blocks_for(tokens)
 
-    def give_back(self, tokens: int) -> None:
+    def give_back(self, _owner: int, tokens: int) -> None:
         """A sequence of ``tokens`` length leaves."""
         self.free += self.blocks_for(tokens)
+
+    def is_short(self, step: int) -> bool:
+        """The growers need more blocks in ``step`` than are free."""
+        return self.need(step) > self.free
 
     def start_growing(self, tokens: int, step: int) -> None:
         """A sequence that holds ``tokens`` grows from ``step`` on."""

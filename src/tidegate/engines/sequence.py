@@ -20,6 +20,8 @@ class Sequence:
     id: int
     prompt_tokens: int
     output_tokens: int
+    bound_tokens: int = 0
+    """Output that the client allows at most, as far as the engine reserves for it."""
     state: SequenceState = SequenceState.WAITING
     prefill_tokens: int = 0
     """Tokens to compute before it can decode: the prompt, after a preemption also what it generated."""
@@ -49,6 +51,8 @@ class EngineEventKind(Enum):
     FINISHED = "finished"
     ABORTED = "aborted"
     """The engine has stopped working for a client that left; its KV is free."""
+    OUT_OF_MEMORY = "out_of_memory"
+    """Enough memory is free in sum, in pieces that are too small: only the contiguous baseline."""
     LOST = "lost"
     """The engine crashed under it."""
     TOO_LONG = "too_long"

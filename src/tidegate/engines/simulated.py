@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 
+from tidegate.engines.contiguous_kv import ContiguousKv
+from tidegate.engines.kv_memory import KvMemory
 from tidegate.engines.longest_step import LongestStep
 from tidegate.engines.paged_kv import PagedKv
 from tidegate.engines.sequence import EngineEvent, EngineEventKind, Sequence, SequenceState
@@ -35,7 +37,7 @@ class SimulatedEngine:
         """Total since the start."""
         self.is_down = False
         self._cost = config.step
-        self._kv = PagedKv(config.kv_tokens, config.block_tokens)
+        self._kv = _kv_of(config)
         self._run = StepRun()
         self._longest = LongestStep()
         self._stall_s = 0.0
@@ -56,9 +58,12 @@ class SimulatedEngine:
 
     # Requests
 
-    def submit(self, request_id: int, prompt_tokens: int, output_tokens: int, now: float) -> bool:
+    def submit(
+        self, request_id: int, prompt_tokens: int, output_tokens: int, now: float, bound_tokens: int | None = None
+    ) -> bool:
         """Send one request. False: the connection was refused, the engine is down.
 
+        ``bound_tokens``: the output that the client allows; only the contiguous baseline asks (default: the truth).
         Raises ValueError when a request of that id is still here.
         """
         if self.is_down:
@@ -71,6 +76,8 @@ class SimulatedEngine:
             self._events.append(EngineEvent(EngineEventKind.TOO_LONG, request_id, now))
             return True
         sequence = Sequence(request_id, prompt_tokens, min(output_tokens, room), prefill_tokens=prompt_tokens)
+        if self.config.is_contiguous:
+            sequence.bound_tokens = min(room, output_tokens if bound_tokens is None else bound_tokens)
         self._sequences[request_id] = sequence
         self._waiting.append(sequence)
         self._waiting_count += 1
@@ -123,6 +130,11 @@ class SimulatedEngine:
             preemptions=self.preemptions,
         )
 
+    def memory(self, now: float) -> KvMemory:
+        self._catch_up(now)
+        kv, prefilled = self._kv, sum(sequence.prefilled_tokens for sequence in self._prefilling)
+        return KvMemory(kv.total_tokens, kv.used_tokens, self._context_tokens + prefilled, kv.largest_free_tokens)
+
     def tokens(self, request_id: int, now: float) -> int:
         """Tokens generated so far for a request that is still here, else 0."""
         self._catch_up(now)
@@ -146,7 +158,7 @@ class SimulatedEngine:
             self._forget(sequence, EngineEventKind.LOST, now)
         self.is_down = True
         self._hung_at = None
-        self._kv = PagedKv(self.config.kv_tokens, self.config.block_tokens)
+        self._kv = _kv_of(self.config)
         self._run.plan(0, 0, 0)
         self._waiting.clear()
         self._running.clear()
@@ -235,7 +247,7 @@ class SimulatedEngine:
     def _make_room(self) -> bool:
         """Preempt until every decoding sequence can grow. True: someone lost its place."""
         preempted = False
-        while self._kv.need(self._step) > self._kv.free:
+        while self._kv.is_short(self._step):
             # First come first served keeps the batch in order of arrival, re-admissions included.
             self._preempt(next(reversed(self._running.values())))
             preempted = True
@@ -274,17 +286,24 @@ class SimulatedEngine:
         """The head of the queue, if a place and the blocks of its prompt are free."""
         if self._waiting_count == 0 or len(self._running) >= self.config.max_sequences:
             return None
-        while self._waiting[0].state is SequenceState.GONE:
-            self._waiting.popleft()
-        sequence = self._waiting[0]
-        free = self._kv.free - self._kv.need(self._step)
-        return sequence if self._kv.blocks_for(sequence.prefill_tokens) <= free else None
+        while self._waiting_count:
+            sequence = self._waiting[0]
+            tokens = sequence.prefill_tokens + sequence.bound_tokens
+            if sequence.state is SequenceState.GONE:
+                self._waiting.popleft()
+            elif self._kv.is_torn(tokens):
+                self._waiting.popleft()
+                self._waiting_count -= 1
+                self._forget(sequence, EngineEventKind.OUT_OF_MEMORY, self._run.boundary_at)
+            else:
+                return sequence if self._kv.fits(tokens, self._step) else None
+        return None
 
     def _admit(self, sequence: Sequence) -> None:
         self._waiting.popleft()
         self._waiting_count -= 1
         sequence.state = SequenceState.PREFILLING
-        self._kv.take(sequence.prefill_tokens)
+        self._kv.take(sequence.id, sequence.prefill_tokens + sequence.bound_tokens)
         self._running[sequence.id] = sequence
         self._prefilling.append(sequence)
 
@@ -332,13 +351,13 @@ class SimulatedEngine:
         del self._running[sequence.id]
         if sequence.state is SequenceState.PREFILLING:
             self._prefilling.remove(sequence)
-            self._kv.give_back(sequence.prefill_tokens)
+            self._kv.give_back(sequence.id, sequence.prefill_tokens)
             return
         held = sequence.kv_tokens_at(self._step)
         self._decoding -= 1
         self._context_tokens -= held
         self._kv.stop_growing(held, self._step)
-        self._kv.give_back(held)
+        self._kv.give_back(sequence.id, held)
 
     def _forget(self, sequence: Sequence, kind: EngineEventKind, at: float) -> None:
         event = EngineEvent(kind, sequence.id, at, sequence.tokens_at(self._step), self._worst_gap_s(sequence))
@@ -355,3 +374,7 @@ class SimulatedEngine:
     def _is_stale(entry: tuple[int, int, Sequence]) -> bool:
         finish_step, _, sequence = entry
         return sequence.state is not SequenceState.DECODING or sequence.finish_step != finish_step
+
+
+def _kv_of(config: SimulatedConfig) -> PagedKv | ContiguousKv:
+    return ContiguousKv(config.kv_tokens) if config.is_contiguous else PagedKv(config.kv_tokens, config.block_tokens)

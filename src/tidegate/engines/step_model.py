@@ -84,6 +84,8 @@ class SimulatedConfig:
     """Longest prompt + output of one sequence; None: what the KV pool holds."""
     block_tokens: int = 16
     """Tokens in one KV block (vLLM's default)."""
+    is_contiguous: bool = False
+    """The contiguous baseline instead of paging: one region for prompt and bound (``engines.contiguous_kv``)."""
     notices_aborts: bool = True
     """False: a zombie, which works on for clients that have left."""
     skips_quiet_steps: bool = True
