@@ -59,12 +59,12 @@ def test_classes_rank_by_weight_for_the_engines_that_order_by_it(tmp_path: Path)
     file = tmp_path / "tidegate.yaml"
     file.write_text(f"upstreams: {{chat: {{replicas: {replicas}, engine: {engine}}}}}")
     told, untold, started = compose(load(file, {}, {}), {}, {}).endpoints
-    assert told.priorities == {"interactive": 0, "long": 1, "other": 1, "batch": 2}
-    assert untold.priorities == {}
+    assert dict(told.priorities) == {"interactive": 0, "long": 1, "other": 1, "batch": 2}
+    assert untold.priorities == ()
     assert started.name == "chat-vllm"
     assert started.priorities == told.priorities
     alike = load(file, {("shaping", "enabled"): False}, {})
-    assert [each.priorities for each in compose(alike, {}, {}).endpoints] == [{}, {}, {}]
+    assert [each.priorities for each in compose(alike, {}, {}).endpoints] == [(), (), ()]
 
 
 def test_what_engines_told_completes_what_the_file_leaves_open_and_never_overrides_it(config: Config) -> None:

@@ -102,7 +102,7 @@ def test_a_service_class_goes_out_as_the_priority_of_a_vllm_that_orders_by_it(
 ) -> None:
     async def main() -> None:
         engine = Engine([WHOLE])
-        endpoint = Endpoint(name="r1", host="h", port=80, priorities={"interactive": 0, "batch": 2})
+        endpoint = Endpoint(name="r1", host="h", port=80, priorities=(("interactive", 0), ("batch", 2)))
         with stand_for(engine, endpoints=(endpoint,)) as stand:
             await stand.ask(post(chat(**asked, **({"service_tier": tier} if tier else {}))))
             assert json.loads(engine.requests[0].body).get("priority") == sent

@@ -81,8 +81,8 @@ class Call:
                 changes["stream"] = True
             if self.asks_usage or is_gathered:
                 changes["stream_options"] = {**(body.fields.stream_options or {}), "include_usage": True}
-            if pool.endpoint.priorities and self.route.generates:
-                priority = pool.endpoint.priorities.get(service_class, 0)
+            if pool.priorities and self.route.generates:
+                priority = pool.priorities.get(service_class, 0)
                 # 0 is what vLLM takes for granted; a client's own word must not put it before others.
                 if priority or body.fields.priority:
                     changes["priority"] = priority

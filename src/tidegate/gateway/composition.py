@@ -141,7 +141,7 @@ def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) 
         names = replica_names(alias, upstream)
         for name, replica in zip(names, upstream.replicas, strict=False):
             here, said = endpoint_of(replica, name, env), told.get(name, Told())
-            priorities = ranks if replica.priority else {}
+            priorities = ranks if replica.priority else ()
             found.append(replace(here, kind=said.kind, model=here.model or said.model, priorities=priorities))
         if upstream.engine is not None:
             started = told.get(names[-1], Told()).endpoint or Endpoint(name=names[-1], host="127.0.0.1", port=0)
@@ -150,12 +150,12 @@ def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) 
     return found
 
 
-def class_ranks(config: Config) -> dict[str, int]:
+def class_ranks(config: Config) -> tuple[tuple[str, int], ...]:
     """vLLM's ``priority`` of each service class: 0 for the heaviest, served first; equal weights stay equal."""
     if not config.shaping.enabled:
-        return {}
+        return ()
     weights = sorted({each.weight for each in config.classes.values()}, reverse=True)
-    return {name: weights.index(each.weight) for name, each in config.classes.items()}
+    return tuple((name, weights.index(each.weight)) for name, each in config.classes.items())
 
 
 def endpoint_of(replica: Replica, name: str, env: Mapping[str, str]) -> Endpoint:

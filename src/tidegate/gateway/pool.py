@@ -36,6 +36,7 @@ class Pool:
         self.replica_header = b"x-tidegate-replica: %b\r\n" % endpoint.name.encode("latin-1", "replace")
         self.gathers = endpoint.kind == LlamaServer.kind
         """Whole answers are asked for as streams (``gateway.gathering``)."""
+        self.priorities = dict(endpoint.priorities)
         self._timers = timers
         self._loop = loop
         self._dial = dial

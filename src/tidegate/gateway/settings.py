@@ -35,8 +35,8 @@ class Endpoint:
     """SNI and certificate name when they differ from ``host``."""
     proxy: str | None = None
     """``http://host:port`` of a proxy between us and the engine; None: a direct connection."""
-    priorities: dict[str, int] = field(default_factory=dict)
-    """vLLM's ``priority`` of each service class, 0 the most urgent; empty: this engine is not told (SPEC S3-04)."""
+    priorities: tuple[tuple[str, int], ...] = ()
+    """Service classes and vLLM's ``priority`` of each, 0 the most urgent; empty: this engine is not told (SPEC S3-04)."""
 
     def address(self) -> Address:
         """Where an adapter asks this engine what is no client's request. Raises ConfigError for a ``ca_file``
