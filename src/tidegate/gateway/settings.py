@@ -36,7 +36,7 @@ class Endpoint:
     proxy: str | None = None
     """``http://host:port`` of a proxy between us and the engine; None: a direct connection."""
     priorities: tuple[tuple[str, int], ...] = ()
-    """Service classes and vLLM's ``priority`` of each, 0 the most urgent; empty: this engine is not told (SPEC S3-04)."""
+    """Service classes and vLLM's ``priority`` of each, 0 the most urgent; empty: it is not told (SPEC S3-04)."""
 
     def address(self) -> Address:
         """Where an adapter asks this engine what is no client's request. Raises ConfigError for a ``ca_file``
