@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.commands import run
 from tidegate.cli import main
+from tidegate.cli.build import build
 from tidegate.cli.main import COMMANDS, commands
 
 
@@ -25,6 +26,7 @@ def test_no_command_is_help_and_wrong_usage(capsys: pytest.CaptureFixture[str]) 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     ended = run(capsys, "--version")
     assert (ended.status, ended.out.split()[0]) == (0, "tidegate")
+    assert ended.out.endswith(f"({build()})\n")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tidegate.cli.build import build
 from tidegate.cli.start_log import address_line, free_slots, plan_lines, ready_lines
 from tidegate.config import Settings, load
 from tidegate.gateway.composition import Told, plans_told
@@ -59,7 +60,8 @@ def test_slots_are_summed_only_when_every_pool_is_known(
 def test_the_last_lines_say_what_is_free_and_what_to_call(settings: Settings) -> None:
     ready = Ready("0.0.0.0", 8000, 1)
     address = address_line(settings, ready, 8001)
-    assert address == "OpenAI API at http://127.0.0.1:8000/v1, metrics and admin at http://127.0.0.1:8001"
+    where = "OpenAI API at http://127.0.0.1:8000/v1, metrics and admin at http://127.0.0.1:8001"
+    assert address == f"{where} ({build()} build)"
     free, call = ready_lines(settings, ready, view((4, 4)))
     assert free == "Server ready. Free slots: 4/4"
     assert "curl http://127.0.0.1:8000/v1/chat/completions" in call

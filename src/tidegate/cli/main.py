@@ -71,7 +71,8 @@ def _not_loaded() -> None:
 def _print_version(wanted: bool) -> None:
     if wanted:
         versions = importlib.import_module("importlib.metadata")
-        typer.echo(f"tidegate {versions.version('tidegate')}")
+        build = importlib.import_module("tidegate.cli.build").build()
+        typer.echo(f"tidegate {versions.version('tidegate')} ({build})")
         raise typer.Exit
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from tidegate.cli.build import build
 from tidegate.config import Settings
 from tidegate.config.slot_plan import SlotPlan, allocation_lines, ready_line
 from tidegate.config.timeout_tree import timeout_tree
@@ -27,9 +28,9 @@ def free_slots(view: dict[str, Any] | None) -> tuple[int | None, int | None]:
 
 
 def address_line(settings: Settings, ready: Ready, admin_port: int) -> str:
-    """Where it listens, known before any engine is ready."""
+    """Where it listens and which build serves there, known before any engine is ready."""
     admin = f"http://{_reachable(settings.server.admin_host)}:{admin_port}"
-    return f"OpenAI API at {_address(ready)}/v1, metrics and admin at {admin}"
+    return f"OpenAI API at {_address(ready)}/v1, metrics and admin at {admin} ({build()} build)"
 
 
 def ready_lines(settings: Settings, ready: Ready, view: dict[str, Any] | None) -> list[str]:
