@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -30,7 +31,10 @@ from tests.gateway.stand import (
 )
 from tidegate.gateway.settings import Timers
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity
+from tidegate.policy.request import Request
+from tidegate.policy.slots import SlotsConfig
 from tidegate.testing.memory_transport import Split, every
 from tidegate.testing.virtual_loop import run_virtually
 
@@ -237,5 +241,28 @@ def test_a_stream_survives_reads_of_one_byte_on_both_sides() -> None:
             client.send(post(STREAM))
             await stand.until(lambda: bool(client.answers))
             assert client.answers[0].body == event("a") + event("b") + DONE
+
+    run_virtually(main())
+
+
+def test_a_stream_that_outgrows_what_was_reserved_gets_more_while_it_runs() -> None:
+    async def main() -> None:
+        path = PathConfig(slots=SlotsConfig(mode="learned"))
+        words = [step for _ in range(90) for step in (chunk(event("a")), 0.1)]
+        steps: list[Step] = [STREAM_HEAD, *words, chunk(DONE) + STREAM_END]
+        capacity = Capacity(kv_tokens=8192, slot_tokens=16)
+        with stand_for(Engine(steps), path=path, capacity=capacity) as stand:
+            (upstream,) = stand.path.upstreams.values()
+            for number in range(400):
+                upstream.expectation.learn(Request(number, "m", 0.0, 0), 500, 1 + number % 100, 500)
+            client = stand.client()
+            client.send(post(chat(stream=True, max_tokens=500)))
+            slots = upstream.replicas[0].slots
+            await asyncio.sleep(0.5)
+            first = slots.held
+            await asyncio.sleep(8.0)
+            assert 0 < first < slots.held < 500 // slots.slot_tokens
+            await stand.until(lambda: not stand.permits)
+            assert (slots.held, slots.overdrafts) == (0, 0)
 
     run_virtually(main())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import settings
@@ -12,13 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tidegate.policy.groups import Group, GroupConfig, GroupsConfig, Pool, PoolConfig
 
 
-def pool_of(budget: int = 100, peak_s: float = 10.0, /, **groups: tuple[int, int, int]) -> Pool:
+def pool_of(budget: int = 100, /, **groups: tuple[int, int, int]) -> Pool:
     """Groups as name=(floor, cap, reserve)."""
     configs = tuple(
         GroupConfig(name=name, floor_bytes=floor, cap_bytes=cap, reserve_bytes=reserve)
         for name, (floor, cap, reserve) in groups.items()
     )
-    return Pool(PoolConfig(name="card", budget_bytes=budget, groups=configs), peak_s, 0.0)
+    return Pool(PoolConfig(name="card", budget_bytes=budget, groups=configs), 0.0)
 
 
 def test_under_its_floor_a_group_enters_whatever_is_kept_for_others() -> None:
@@ -145,15 +145,15 @@ def test_a_pool_that_guarantees_what_it_has_not_is_refused(
     groups: dict[str, tuple[int, int, int]], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        pool_of(100, 10.0, **groups)
+        pool_of(100, **groups)
 
 
 def test_group_names_are_unique_over_all_pools() -> None:
     pool = PoolConfig(name="x", budget_bytes=10, groups=(GroupConfig(name="a", floor_bytes=1, cap_bytes=2),))
-    with pytest.raises(ValueError, match="names of their own"):
+    with pytest.raises(ValueError, match="two groups cannot share a name: a, a"):
         GroupsConfig(pools=(pool, pool))
-    with pytest.raises(ValueError, match="peak_s > 0"):
-        GroupsConfig(pools=(pool,), peak_s=0.0)
+    with pytest.raises(ValueError, match="pool x needs peak_s above 0"):
+        replace(pool, peak_s=0.0)
 
 
 @dataclass(eq=False)

@@ -18,6 +18,7 @@ from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
 from tidegate.policy.reading import ReplicaConfig
+from tidegate.policy.slots import SlotsConfig
 from tidegate.policy.upstream import MOST_SCANNED
 
 REPLICAS = (replica_config("a1"), replica_config("a2", sequences=4), replica_config("b1", "b", kv_tokens=4096))
@@ -101,9 +102,14 @@ class PathMachine(RuleBasedStateMachine):
         self.events.first_token(index)
 
     @precondition(lambda self: self.events.live)
-    @rule(index=INDEX, outcome=st.sampled_from(Outcome), retry=st.booleans())
-    def settle(self, index: int, outcome: Outcome, retry: bool) -> None:
-        self.events.settle(index, outcome, retry=retry)
+    @rule(index=INDEX, tokens=st.integers(1, 3000))
+    def write(self, index: int, tokens: int) -> None:
+        self.events.write(index, tokens)
+
+    @precondition(lambda self: self.events.live)
+    @rule(index=INDEX, outcome=st.sampled_from(Outcome), retry=st.booleans(), output_tokens=st.integers(0, 600))
+    def settle(self, index: int, outcome: Outcome, retry: bool, output_tokens: int) -> None:
+        self.events.settle(index, outcome, retry=retry, output_tokens=output_tokens)
 
     @precondition(lambda self: self.events.live)
     @rule(index=INDEX, outcome=st.sampled_from([Outcome.CLIENT_LEFT, Outcome.GAP_TIMEOUT, Outcome.TOTAL_TIMEOUT]))
@@ -120,9 +126,10 @@ class PathMachine(RuleBasedStateMachine):
         ready=st.booleans(),
         running=st.none() | st.integers(0, 12),
         kv_used_tokens=st.none() | st.integers(0, 9000),
+        preemptions=st.none() | st.integers(0, 9),
     )
-    def observe(self, replica: str, ready: bool, running: int | None, kv_used_tokens: int | None) -> None:
-        self.events.observe(replica, ready=ready, running=running, kv_used_tokens=kv_used_tokens)
+    def observe(self, replica: str, **fields: object) -> None:
+        self.events.observe(replica, **fields)
 
     @rule(keep=st.sets(st.sampled_from(["a1", "a2", "b1"])), classes=st.booleans(), room=st.integers(1, 30))
     def reload(self, keep: set[str], classes: bool, room: int) -> None:
@@ -182,7 +189,15 @@ class ManyReplicasMachine(PathMachine):
     more = tuple(replica_config(f"x{number}", sequences=1, kv_tokens=2048) for number in range(MOST_SCANNED))
 
 
+class LearnedMachine(PathMachine):
+    """Reservations by what answers turn out to need, which grow while they run."""
+
+    base = replace(CONFIG, slots=SlotsConfig(mode="learned"))
+
+
 PathMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
 ManyReplicasMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=60, deadline=None)
+LearnedMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=60, deadline=None)
 TestPathMachine = PathMachine.TestCase
+TestLearnedMachine = LearnedMachine.TestCase
 TestManyReplicasMachine = ManyReplicasMachine.TestCase

@@ -178,7 +178,7 @@ def test_progress_fills_the_record() -> None:
     request, permit = events.live[0]
     events.path.progress(permit, Progress.SENT, 1.0)
     events.path.progress(permit, Progress.FIRST_TOKEN, 2.0)
-    for tokens in (4, 5):
+    for tokens in (4, 9):
         events.path.progress(permit, Progress.TOKENS, 3.0, tokens)
     record = events.path.find(request.id)
     assert (record.sent_at, record.first_token_at, record.output_tokens) == (1.0, 2.0, 9)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from tidegate.gateway.relay import Relay
 from tidegate.policy.change import Diff, Drain
 from tidegate.policy.classes import classify
 from tidegate.policy.decisions import Admit, Answer, Decision, Refuse, Wait
@@ -97,6 +98,11 @@ class Driver:
         self._path.progress(permit, Progress.FIRST_TOKEN, now)
         if self._waiting:
             self._advance()
+
+    def wrote(self, permit: Permit, relay: Relay | None) -> None:
+        """Look at how much of a stream has come: what outgrows its reservation is told."""
+        if relay is not None and relay.scan is not None and permit.is_outgrown_by(relay.scan.events):
+            self._path.progress(permit, Progress.TOKENS, self.now(), relay.scan.events)
 
     def settle(
         self,

@@ -292,6 +292,7 @@ class Exchange:
         """Look at the clock; called every ``tick_s``."""
         permit = self._permit
         if permit is not None:
+            self._shared.driver.wrote(permit, self._relay)
             outcome = overdue(permit, self._relay, self._has_token, now)
             # While we do not read, because the client is slow, silence is not the engine's.
             if outcome is not None and not (self._is_paused and outcome is Outcome.GAP_TIMEOUT):

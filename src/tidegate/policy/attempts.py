@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import ceil
 
 from tidegate.policy import closing
 from tidegate.policy.margin import Margin
@@ -11,6 +12,7 @@ from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome, Verdict
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.record import Record
 from tidegate.policy.replica import Replica
+from tidegate.policy.request import Request
 from tidegate.policy.timeouts import Phase, Timeouts, timing_key
 from tidegate.policy.upstream import Upstream
 
@@ -20,7 +22,8 @@ was learned for it. The client's own limit does not count: that it is short is n
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _OK, _BAD, _DROP, _SAMPLE = Outcome.OK, Verdict.BAD, LimitSignal.DROP, LimitSignal.SAMPLE
-_RESERVED, _ABORTING, _SETTLED = PermitState.RESERVED, PermitState.ABORTING, PermitState.SETTLED
+_RESERVED, _USED = PermitState.RESERVED, PermitState.USED
+_ABORTING, _SETTLED = PermitState.ABORTING, PermitState.SETTLED
 
 
 class Attempts:
@@ -65,6 +68,7 @@ class Attempts:
             replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences),
             request.sequences,
             request.prompt_tokens,
+            output_tokens,
             replica.pending_tokens + request.prompt_tokens if request.streaming else 0,
             now,
             total_by if total_by < first_byte_by else first_byte_by,
@@ -86,6 +90,20 @@ class Attempts:
             self.timeouts.learn(permit.timing_key, Phase.FIRST_BYTE, seconds, now)
         replica.started(permit)
         closing.judge_margin(self.margin, record, now)
+
+    def grow(self, permit: Permit, request: Request, upstream: Upstream, output_tokens: int) -> None:
+        """A running answer has so many tokens by now: what outgrew its reservation gets more of it, though
+        it may not be there. An engine cannot be stopped from writing; the next admission can."""
+        expectation = upstream.expectation
+        if permit.state is not _USED or not expectation.config.learns or not permit.is_outgrown_by(output_tokens):
+            return
+        most = expectation.config.output_tokens(request, upstream.context_tokens)
+        written = min(most, -(-output_tokens // request.sequences))
+        permit.reserved_tokens = expectation.reserved_tokens(request, most, written)
+        replica = self._holders[permit.id]
+        needed = replica.slots.needed(permit.prompt_tokens, permit.reserved_tokens, permit.sequences)
+        if needed > permit.slots:
+            replica.grow(permit, needed - permit.slots)
 
     def settle(
         self,
@@ -152,7 +170,13 @@ class Attempts:
         if worst_gap_s is not None:
             self.timeouts.learn(permit.timing_key, Phase.GAP, worst_gap_s, now)
         if upstream is not None:
-            upstream.output_tokens.add(output_tokens / record.request.sequences)
+            request = record.request
+            each = output_tokens / request.sequences
+            upstream.output_tokens.add(each)
+            expectation = upstream.expectation
+            if expectation.config.learns:
+                most = expectation.config.output_tokens(request, upstream.context_tokens)
+                expectation.learn(request, most, ceil(each), permit.expected_tokens)
 
     def confirm(self, permit: Permit, now: float) -> None:
         """The engine has stopped an aborted attempt; saying so twice is harmless."""

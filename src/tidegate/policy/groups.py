@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp
 
+PEAK_S = 10.0
 PEAK_TICK_S = 1.0
 NO_PEAK_SHARE = 0.01
 """Of a floor: a peak that has faded below it is forgotten."""
@@ -45,9 +46,13 @@ class PoolConfig:
     name: str
     budget_bytes: int
     groups: tuple[GroupConfig, ...]
+    peak_s: float = PEAK_S
+    """How fast a group's past peak fades: to 37 % in this time."""
 
     def __post_init__(self) -> None:
         floors = sum(group.floor_bytes for group in self.groups)
+        if self.peak_s <= 0:
+            raise ValueError(f"pool {self.name} needs peak_s above 0, not {self.peak_s}")
         if floors > self.budget_bytes:
             raise ValueError(f"pool {self.name} guarantees {floors} bytes and has {self.budget_bytes}")
         for group in self.groups:
@@ -58,13 +63,11 @@ class PoolConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsConfig:
     pools: tuple[PoolConfig, ...] = ()
-    peak_s: float = 10.0
-    """How fast a group's past peak fades: to 37 % in this time."""
 
     def __post_init__(self) -> None:
         names = [group.name for pool in self.pools for group in pool.groups]
-        if len(set(names)) < len(names) or self.peak_s <= 0:
-            raise ValueError(f"groups need names of their own and peak_s > 0: {names}, {self.peak_s}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"two groups cannot share a name: {', '.join(names)}")
 
 
 class Group:
@@ -167,13 +170,13 @@ class Pool:
 
     __slots__ = ("_next_tick_at", "_peak_s", "budget_bytes", "groups", "is_stirred", "name")
 
-    def __init__(self, config: PoolConfig, peak_s: float, now: float) -> None:
+    def __init__(self, config: PoolConfig, now: float) -> None:
         self.name = config.name
         self.budget_bytes = config.budget_bytes
         self.groups = [Group(each, self) for each in config.groups]
         self.is_stirred = False
         """Something happened that may let a request of any group in."""
-        self._peak_s = peak_s
+        self._peak_s = config.peak_s
         self._next_tick_at = now + PEAK_TICK_S
 
     @property

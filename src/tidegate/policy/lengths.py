@@ -62,17 +62,27 @@ class LengthHistory:
 
     def left_tokens(self, most_output_tokens: int, output_tokens: int, quantile: float) -> int:
         """What is expected to come after ``output_tokens``: of all remembered answers of this class that were
-        longer, the ``quantile``. At least 1, at most what the bound leaves."""
+        longer, the ``quantile``. At least 1, at most what the bound leaves, and that where too little is known."""
         most_left = max(1, most_output_tokens - output_tokens)
         window = self._classes.get(class_of(most_output_tokens))
         if window is None or len(window.sorted) < self.fewest:
             return most_left
+        longer, left = self.left(most_output_tokens, output_tokens, quantile)
+        return most_left if longer < self.fewest_longer else left
+
+    def left(self, most_output_tokens: int, output_tokens: int, quantile: float) -> tuple[int, int]:
+        """How many remembered answers of this class were longer than ``output_tokens``, and the ``quantile`` of
+        what they wrote after it, at least 1 and at most what the bound leaves. (0, that) without any."""
+        most_left = max(1, most_output_tokens - output_tokens)
+        window = self._classes.get(class_of(most_output_tokens))
+        if window is None:
+            return 0, most_left
         begin = bisect_right(window.sorted, output_tokens / most_output_tokens)
         longer = len(window.sorted) - begin
-        if longer < self.fewest_longer:
-            return most_left
+        if not longer:
+            return 0, most_left
         share = window.sorted[begin + min(longer - 1, int(quantile * longer))]
-        return max(1, min(most_left, ceil(share * most_output_tokens) - output_tokens))
+        return longer, max(1, min(most_left, ceil(share * most_output_tokens) - output_tokens))
 
     def dump(self) -> dict[str, object]:
         """As JSON can hold it."""

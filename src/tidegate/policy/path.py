@@ -101,7 +101,9 @@ class Path:
 
     def output_tokens(self, request: Request, upstream: Upstream) -> int:
         """Output tokens reserved per sequence."""
-        return self.config.slots.output_tokens(request, upstream.context_tokens)
+        slots = self.config.slots
+        most = slots.output_tokens(request, upstream.context_tokens)
+        return upstream.expectation.reserved_tokens(request, most) if slots.learns else most
 
     def _stand_in_queue(self, record: Record, upstream: Upstream, barred: Reason, now: float) -> Decision:
         request, queue = record.request, upstream.queue
@@ -257,7 +259,10 @@ class Path:
         if event is _SENT:
             record.sent_at = now
         elif event is _TOKENS:
-            record.output_tokens += tokens
+            record.output_tokens = tokens
+            upstream = self.upstreams.get(permit.upstream)
+            if upstream is not None:
+                self.attempts.grow(permit, record.request, upstream, tokens)
         else:
             self.attempts.first_token(permit, record, now)
             self._moved(permit.upstream)
@@ -338,11 +343,8 @@ class Path:
         if reading.at > now:
             return
         for upstream in self.upstreams.values():
-            for replica in upstream.replicas:
-                if replica.name == replica_name:
-                    for permit in replica.observe(reading):
-                        self.attempts.confirm(permit, now)
-                    upstream.moved = True
+            for permit in upstream.observe(replica_name, reading, now):
+                self.attempts.confirm(permit, now)
 
     def apply(self, change: PathConfig | Drain, now: float) -> Diff:
         """Take a change into the running state; nothing that runs or waits is dropped."""

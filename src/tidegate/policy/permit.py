@@ -24,6 +24,7 @@ class Progress(StrEnum):
     SENT = "sent"
     FIRST_TOKEN = "first_token"
     TOKENS = "tokens"
+    """So many tokens of the answer, of all its sequences, have come so far. Told when they pass what is reserved."""
     ABORTED = "aborted"
     """The engine confirmed that an aborted attempt has stopped."""
 
@@ -40,6 +41,8 @@ class Permit:
     slots: int
     sequences: int
     prompt_tokens: int
+    expected_tokens: int
+    """Output of one sequence that was reserved at admission."""
     pending_tokens: int
     """Prefill work on the replica at admission, this request's included; 0 when it does not stream."""
     admitted_at: float
@@ -58,5 +61,11 @@ class Permit:
     first_token_at: float = 0.0
     abort_by: float = 0.0
     """When an unconfirmed abort gives its slots back all the same."""
+    reserved_tokens: int = 0
+    """Output of one sequence that is reserved by now, if it grew; else 0."""
     pool_bytes: int = 0
     """Held in the replica's slot group, if it has one."""
+
+    def is_outgrown_by(self, output_tokens: int) -> bool:
+        """So many tokens, of all sequences, are more than was reserved for."""
+        return output_tokens > self.sequences * (self.reserved_tokens or self.expected_tokens)

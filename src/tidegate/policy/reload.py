@@ -29,9 +29,10 @@ def reshape(
     for upstream in upstreams.values():
         upstream.replicas = []
         upstream.queue.reclass(new.queue, new.classes, now)
+        upstream.expectation.reconfigure(new.slots)
         upstream.moved = True
     for config in new.replicas:
-        upstream = upstreams.setdefault(config.upstream, Upstream(config.upstream, new.queue, new.classes))
+        upstream = upstreams.setdefault(config.upstream, Upstream(config.upstream, new.queue, new.classes, new.slots))
         upstream.replicas.append(_replica(known.pop((config.upstream, config.name), None), config, new, now))
     leaving[:] = [replica for replica in known.values() if replica.permits]
     for upstream in [*upstreams.values()]:

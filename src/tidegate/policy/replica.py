@@ -150,6 +150,15 @@ class Replica:
             self.pending_tokens -= permit.prompt_tokens
         permit.state = _USED
 
+    def grow(self, permit: Permit, slots: int) -> None:
+        """A running attempt needs so many more slots than it has."""
+        self.slots.in_use += slots
+        permit.slots += slots
+        if self.group is not None:
+            more_bytes = slots * self.slot_bytes
+            permit.pool_bytes += more_bytes
+            self.group.take(more_bytes)
+
     def let_go(self, permit: Permit, *, still_running: bool, now: float) -> None:
         """End an attempt; an unconfirmed abort keeps its slots and its place (R3)."""
         if permit.state is _RESERVED and permit.pending_tokens:

@@ -19,7 +19,7 @@ class Sharing:
     __slots__ = ("_claims", "_members", "pools")
 
     def __init__(self, config: GroupsConfig, now: float) -> None:
-        self.pools = [Pool(each, config.peak_s, now) for each in config.pools]
+        self.pools = [Pool(each, now) for each in config.pools]
         self._members: dict[str, list[Group]] = {}
         """By upstream: the groups of its replicas."""
         self._claims: dict[str, list[Group]] = {}

@@ -14,6 +14,7 @@ def view(upstreams: Mapping[str, Upstream]) -> dict[str, object]:
     return {
         "queues": {name: upstream.queue.view() for name, upstream in upstreams.items()},
         "replicas": {replica.name: replica.view() for each in upstreams.values() for replica in each.replicas},
+        "lengths": {name: each.expectation.view() for name, each in upstreams.items()},
     }
 
 
@@ -23,6 +24,7 @@ def dump(upstreams: Mapping[str, Upstream], marks: Marks, margin: Margin, now: f
         "marks": marks.dump(now),
         "margin": margin.value,
         "replicas": {replica.name: replica.dump() for each in upstreams.values() for replica in each.replicas},
+        "lengths": {name: each.expectation.dump() for name, each in upstreams.items()},
     }
 
 
@@ -44,12 +46,20 @@ def _restore(
     state: Mapping[str, object], upstreams: Mapping[str, Upstream], marks: Marks, margin: Margin, now: float
 ) -> None:
     rows, value, replicas = state.get("marks"), state.get("margin"), state.get("replicas")
-    if not (isinstance(rows, list) and isinstance(value, float) and isinstance(replicas, dict)):
+    lengths = state.get("lengths", {})
+    if not (
+        isinstance(rows, list)
+        and isinstance(value, float)
+        and isinstance(replicas, dict)
+        and isinstance(lengths, Mapping)
+    ):
         raise ValueError("this is not what Path.dump returns")
     marks.restore(rows, now)
     margin.value = value
     margin.reconfigure(margin.config)
-    for upstream in upstreams.values():
+    for name, upstream in upstreams.items():
+        if name in lengths:
+            upstream.expectation.restore(lengths[name])
         for replica in upstream.replicas:
             if replica.name in replicas:
                 replica.restore(replicas[replica.name])

@@ -9,10 +9,14 @@ from tidegate.policy.breaker import State
 from tidegate.policy.classes import ClassesConfig
 from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import Mean
+from tidegate.policy.expectation import Expectation
 from tidegate.policy.groups import Group
+from tidegate.policy.permit import Permit
 from tidegate.policy.queue import Queue, QueueConfig
+from tidegate.policy.reading import Reading
 from tidegate.policy.replica import Replica
 from tidegate.policy.request import ESTIMATE_SLACK, NEVER, Request
+from tidegate.policy.slots import SlotsConfig
 
 _GROUP_SHARE = Reason.GROUP_SHARE
 MOST_SCANNED = 16
@@ -30,6 +34,7 @@ class Upstream:
     __slots__ = (
         "claims",
         "context_tokens",
+        "expectation",
         "is_bounded",
         "moved",
         "name",
@@ -39,8 +44,9 @@ class Upstream:
         "wakes_at",
     )
 
-    def __init__(self, name: str, queue: QueueConfig, classes: ClassesConfig) -> None:
+    def __init__(self, name: str, queue: QueueConfig, classes: ClassesConfig, slots: SlotsConfig) -> None:
         self.name = name
+        self.expectation = Expectation(slots)
         self.replicas: list[Replica] = []
         self.queue = Queue(queue, classes)
         self.output_tokens = Mean()
@@ -106,6 +112,17 @@ class Upstream:
         first = [r.first_token.predict_s(prompt_tokens) for r in self.replicas if r.first_token.samples >= A_WAVE]
         whole = [r.whole.predict_s(expected) for r in self.replicas if r.whole.samples >= A_WAVE]
         return min(first, default=0.0), min(whole, default=0.0)
+
+    def observe(self, replica_name: str, reading: Reading, now: float) -> list[Permit]:
+        """Take a reading of a replica; returns the aborted permits that it shows to be over."""
+        for replica in self.replicas:
+            if replica.name == replica_name:
+                before, confirmed = replica.reading, replica.observe(reading)
+                self.moved = True
+                if self.expectation.config.learns:
+                    self.expectation.observe(reading.preemptions_since(before), now)
+                return confirmed
+        return []
 
     def next_wakeup(self) -> float | None:
         """When a waiting ticket may be decided though nothing happened."""
