@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +18,8 @@ import pytest
 
 from bench.vllm_runs import place
 from tests.live import running
-from tests.live.running import CHAT, Answer, Exchange, Service, call, until
-from tests.live.vllm_serving import session_of_pid, story, title_of
+from tests.live.running import Exchange, Service, call, until
+from tests.live.vllm_serving import post, session_of_pid, story, title_of
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(not place.is_there(), reason=place.MISSING)]
 
@@ -107,19 +106,19 @@ def test_the_stock_sdk_gets_whole_answers_and_streams(own: Service) -> None:
 
 
 def test_a_prompt_over_the_context_is_refused_before_it_is_sent(own: Service) -> None:
-    refused = call(own.url, CHAT, {"model": "m", "messages": [{"role": "user", "content": "7 " * 1500}]})
+    refused = post(own.url, {"model": "m", "messages": [{"role": "user", "content": "7 " * 1500}]})
     assert refused.status == 400
     assert refused.json["error"]["code"] == "context_length_exceeded"
 
 
 def test_every_class_is_served_and_its_priority_is_accepted(own: Service) -> None:
     for tier in ("flex", "priority", "default"):
-        assert call(own.url, CHAT, story(1, 4, service_tier=tier, priority=-9)).status == 200
+        assert post(own.url, story(1, 4, service_tier=tier, priority=-9)).status == 200
 
 
 def test_readings_of_the_engine_stand_in_our_metrics(own: Service) -> None:
     same = {"model": "m", "messages": [{"role": "user", "content": "word " * 300}], "max_tokens": 2}
-    assert {call(own.url, CHAT, same).status for _ in range(2)} == {200}
+    assert {post(own.url, same).status for _ in range(2)} == {200}
     until(lambda: figure(own, "tidegate_engine_prefix_cache_hit_tokens_total") > 0, 10, every_s=0.3)
     assert figure(own, "tidegate_engine_prefix_cache_query_tokens_total") > 0
     assert figure(own, "tidegate_engine_preemptions_total") == 0
@@ -140,23 +139,11 @@ def test_an_engine_killed_in_mid_stream_is_a_typed_error_and_the_next_request_is
     assert b"[DONE]" not in seen
     until(lambda: not running.is_ready(own), 20)
     until(lambda: running.is_ready(own), STARTED_WITHIN_S, every_s=0.5)
-    until(lambda: call(own.url, CHAT, story(2, 4)).status == 200, 30, every_s=0.5)
+    until(lambda: post(own.url, story(2, 4)).status == 200, 30, every_s=0.5)
     after = engine_pids(own)
     assert not set(before.values()) & set(after.values())
     assert [pid for pid in before.values() if Path(f"/proc/{pid}").exists()] == []
     assert "the engine: vLLM" in own.log.read_text()
-
-
-def at_once(service: Service, count: int) -> list[Answer]:
-    answers: list[Answer] = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(call(service.url, CHAT, story(9, 64)))) for _ in range(count)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return answers
 
 
 def test_its_own_full_queue_is_pushback_with_a_time_to_come_back(tmp_path: Path) -> None:
@@ -165,12 +152,12 @@ def test_its_own_full_queue_is_pushback_with_a_time_to_come_back(tmp_path: Path)
         occupied = [Exchange(engine_url(started), story(i, 200, stream=True), key(started)) for i in range(SLOTS)]
         for each in occupied:
             each.read_events(1)
-        refused = call(started.url, CHAT, story(1, 4), {"x-tidegate-deadline-ms": "4000"})
+        refused = post(started.url, story(1, 4), x_tidegate_deadline_ms="4000")
         for each in occupied:
             each.leave()
         assert refused.status in (429, 503)
         assert int(refused.headers["retry-after"]) >= 1
-        until(lambda: call(started.url, CHAT, story(2, 4)).status == 200, 30, every_s=0.5)
+        until(lambda: post(started.url, story(2, 4)).status == 200, 30, every_s=0.5)
         assert started.replica()["breaker"] == "closed"
 
 

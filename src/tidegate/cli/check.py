@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tidegate.cli.engine_commands import engine_commands
 from tidegate.cli.options import AsJson, Schema, Sets, Upstreams, configured, print_json, print_schema
 from tidegate.config import Settings, slot_plans
 from tidegate.config.origin import Kind
@@ -23,7 +25,8 @@ FIELDS = {
     "summary.mode": "production or dev",
     "summary.data": "address of the OpenAI API",
     "summary.admin": "address of metrics and admin API",
-    "summary.upstreams": "model name to its replicas: name, URL or engine, slots, sequences (null: not known yet)",
+    "summary.upstreams": "model name to its replicas: name, URL or engine, slots, sequences (null: not known yet), "
+    "command (of a vLLM that is started; else null)",
     "summary.off": "sections that are switched off",
     "summary.set": "number of values set by file, env, alias, flag, stability.json and mode",
 }
@@ -45,6 +48,7 @@ def check(
         return
     try:
         settings = configured(file, upstream, sets)
+        commands = engine_commands(settings)
     except ConfigError as error:
         if not as_json:
             raise
@@ -57,39 +61,46 @@ def check(
                 "file": _name(settings.file),
                 "problems": [],
                 "warnings": list(settings.warnings),
-                "summary": summary(settings),
+                "summary": summary(settings, commands),
             }
         )
         return
     for warning in settings.warnings:
         typer.echo(f"WARN {warning}", err=True)
-    typer.echo("\n".join(_lines(settings)))
+    typer.echo("\n".join(_lines(settings, commands)))
 
 
 def _name(file: Path | None) -> str | None:
     return None if file is None else str(file)
 
 
-def summary(settings: Settings) -> dict[str, Any]:
-    """What the configuration amounts to."""
+def summary(settings: Settings, commands: Mapping[str, str]) -> dict[str, Any]:
+    """What the configuration amounts to. ``commands``: of the engines that are started with one, by replica."""
     return {
         "mode": settings.mode,
         "data": f"{settings.server.host}:{settings.server.port}",
         "admin": f"{settings.server.admin_host}:{settings.server.admin_port}",
-        "upstreams": _upstreams(settings),
+        "upstreams": _upstreams(settings, commands),
         "off": switched_off(settings),
         "set": _counts(settings),
     }
 
 
-def _upstreams(settings: Settings) -> dict[str, list[dict[str, Any]]]:
+def _upstreams(settings: Settings, commands: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {alias: [] for alias in settings.upstreams}
     for plan in slot_plans(settings):
         upstream = settings.upstreams[plan.upstream]
         position = plan.path[-1]
-        where = f"{upstream.replicas[position].url}" if isinstance(position, int) else "embedded engine"
+        kind = "" if upstream.engine is None else upstream.engine.kind
+        where = f"{upstream.replicas[position].url}" if isinstance(position, int) else f"{kind} engine"
         found[plan.upstream].append(
-            {"name": plan.replica, "at": where, "slots": plan.slots, "sequences": plan.sequences}
+            {
+                "name": plan.replica,
+                "at": where,
+                "slots": plan.slots,
+                "sequences": plan.sequences,
+                "command": commands.get(plan.replica),
+            }
         )
     return found
 
@@ -108,8 +119,8 @@ def _counts(settings: Settings) -> dict[str, int]:
     return {kind.value: kinds.count(kind) for kind in Kind if kind is not Kind.DEFAULT}
 
 
-def _lines(settings: Settings) -> list[str]:
-    told = summary(settings)
+def _lines(settings: Settings, commands: Mapping[str, str]) -> list[str]:
+    told = summary(settings, commands)
     counted = ", ".join(f"{count} by {kind}" for kind, count in told["set"].items() if count)
     lines = [f"ok: {settings.file or 'no file'} ({counted or 'all defaults'})"]
     lines.append(f"mode {settings.mode}; API on http://{told['data']}, admin on http://{told['admin']}")
@@ -125,4 +136,5 @@ def _lines(settings: Settings) -> list[str]:
 def _replica_line(replica: dict[str, Any]) -> str:
     slots = "slots not known yet" if replica["slots"] is None else f"{replica['slots']} slots"
     sequences = "" if replica["sequences"] is None else f", {replica['sequences']} sequences"
-    return f"{replica['name']} at {replica['at']}, {slots}{sequences}"
+    command = f"\n  {replica['command']}" if replica["command"] else ""
+    return f"{replica['name']} at {replica['at']}, {slots}{sequences}{command}"

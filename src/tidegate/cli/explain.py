@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
+from tidegate.cli.engine_commands import engine_commands
 from tidegate.cli.explain_key import explain_key
 from tidegate.cli.explain_request import explain_request
 from tidegate.cli.options import AsJson, ConfigFile, Schema, Sets, Upstreams, configured, print_json, print_schema
@@ -31,6 +33,7 @@ FIELDS = {
     "replicas[].asked_sequences": "as configured, or as the embedded engine has them",
     "replicas[].sequences": "what is really given: at most as many as there are slots",
     "replicas[].recommended_sequences": "80 % of the slots, rounded down",
+    "replicas[].command": "of a vLLM that Tidegate starts; else null",
     "replicas[].gates": "requests of prompt_tokens + output_tokens that each gate lets run at once; "
     "binds names the gate that stops first",
 }
@@ -77,10 +80,11 @@ def explain(  # noqa: PLR0913, PLR0917  # Typer wants one parameter for each opt
         output_tokens or settings.slots.default_max_tokens,
     )
     plans = [(plan, gates_of(plan, settings, *sizes)) for plan in slot_plans(settings)]
+    commands = engine_commands(settings)
     if as_json:
-        print_json(_plain(settings, plans))
+        print_json(_plain(settings, plans, commands))
     else:
-        _print(settings, plans)
+        _print(settings, plans, commands)
 
 
 def _values(settings: Settings) -> list[dict[str, Any]]:
@@ -95,13 +99,16 @@ def _values(settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def _plain(settings: Settings, plans: list[tuple[SlotPlan, Gates]]) -> dict[str, Any]:
+def _plain(settings: Settings, plans: list[tuple[SlotPlan, Gates]], commands: Mapping[str, str]) -> dict[str, Any]:
     return {
         "file": None if settings.file is None else str(settings.file),
         "warnings": list(settings.warnings),
         "values": _values(settings),
         "timeouts": timeout_tree(settings).plain(),
-        "replicas": [{**_plan_plain(plan), "gates": gates.plain()} for plan, gates in plans],
+        "replicas": [
+            {**_plan_plain(plan), "command": commands.get(plan.replica), "gates": gates.plain()}
+            for plan, gates in plans
+        ],
     }
 
 
@@ -121,7 +128,7 @@ def _plan_plain(plan: SlotPlan) -> dict[str, Any]:
     return {name: getattr(plan, name) for name in names}
 
 
-def _print(settings: Settings, plans: list[tuple[SlotPlan, Gates]]) -> None:
+def _print(settings: Settings, plans: list[tuple[SlotPlan, Gates]], commands: Mapping[str, str]) -> None:
     for warning in settings.warnings:
         typer.echo(f"WARN {warning}", err=True)
     typer.echo(f"Configuration ({settings.file or 'no file'})\n")
@@ -137,6 +144,8 @@ def _print(settings: Settings, plans: list[tuple[SlotPlan, Gates]]) -> None:
     for plan, gates in plans:
         typer.echo("\n".join(f"  {line}" for line in _plan_lines(plan, settings)))
         typer.echo(f"  {gates.words()}")
+        if plan.replica in commands:
+            typer.echo(f"  {plan.replica}: {commands[plan.replica]}")
 
 
 def _plan_lines(plan: SlotPlan, settings: Settings) -> list[str]:

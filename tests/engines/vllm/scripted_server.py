@@ -27,6 +27,10 @@ vllm:cache_config_info{{engine="0",num_gpu_blocks="{blocks}",block_size="{size}"
 """
 
 
+BLOCKS, BLOCK_TOKENS = 101, 16
+"""What it has where the flags do not say."""
+
+
 class Answers(BaseHTTPRequestHandler):
     """The few pages that are asked for."""
 
@@ -35,8 +39,8 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         models = {"data": [{"id": self.flags.served_model_name, "max_model_len": self.flags.max_model_len}]}
-        awake, blocks = int(not Answers.is_asleep), self.flags.num_gpu_blocks_override
-        page = PAGE.format(awake=awake, blocks=blocks, size=self.flags.block_size)
+        awake, blocks = int(not Answers.is_asleep), self.flags.num_gpu_blocks_override or BLOCKS
+        page = PAGE.format(awake=awake, blocks=blocks, size=self.flags.block_size or BLOCK_TOKENS)
         pages = {"/health": "", "/v1/models": json.dumps(models), "/metrics": page}
         self._answer(200 if self.path in pages else 404, pages.get(self.path, ""))
 
@@ -60,13 +64,24 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+WORDS = (
+    "model", "served-model-name", "dtype", "host", "tensor-parallel-size", "scheduling-policy", "scheduler-cls",
+    "additional-config", "gpu-memory-utilization",
+)  # fmt: skip
+NUMBERS = (
+    "port", "shutdown-timeout", "max-model-len", "max-num-seqs", "num-gpu-blocks-override", "block-size",
+    "kv-cache-memory-bytes", "max-num-queued-reqs",
+)  # fmt: skip
+SWITCHES = ("disable-uvicorn-access-log", "enable-prefix-caching", "enable-sleep-mode", "enforce-eager")
+
+
 def flags() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="api_server.py", allow_abbrev=False)
-    for name in ("model", "served-model-name", "dtype", "host", "tensor-parallel-size", "scheduling-policy"):
+    for name in WORDS:
         parser.add_argument(f"--{name}")
-    for name in ("port", "shutdown-timeout", "max-model-len", "max-num-seqs", "num-gpu-blocks-override", "block-size"):
+    for name in NUMBERS:
         parser.add_argument(f"--{name}", type=int)
-    for name in ("disable-uvicorn-access-log", "enable-prefix-caching", "enable-sleep-mode"):
+    for name in SWITCHES:
         parser.add_argument(f"--{name}", action="store_true")
     return parser.parse_args()
 
