@@ -8,7 +8,7 @@ from tests.simulate.chaos import Chaos
 from tidegate.policy.decisions import Admit
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.request import Request
-from tidegate.simulate.driver import UPSTREAM
+from tidegate.simulate.visit import MODEL
 
 
 def survive(chaos: Chaos) -> None:
@@ -33,7 +33,7 @@ def survive(chaos: Chaos) -> None:
 def admits_again(chaos: Chaos) -> bool:
     """Liveness: an idle system takes anybody."""
     now = chaos.clock.now
-    request = Request(id=10**9, upstream=UPSTREAM, arrived_at=now, draw=1, prompt_tokens=100, max_tokens=10)
+    request = Request(id=10**9, upstream=MODEL, arrived_at=now, draw=1, prompt_tokens=100, max_tokens=10)
     return isinstance(chaos.path.offer(request, now), Admit)
 
 

@@ -105,8 +105,8 @@ def test_recovery_ends_with_the_last_bad_second_after_the_step() -> None:
 def test_classes_are_reported_apart() -> None:
     found = figures(answered(0.0, 1.0, label="short"), answered(0.0, 5.0, label="long"))
     assert found["classes"] == {
-        "long": {"offered": 1, "in_slo_rate": 0.0, "ttft_p95_s": 5.0},
-        "short": {"offered": 1, "in_slo_rate": 1.0, "ttft_p95_s": 1.0},
+        "long": {"offered": 1, "in_slo_rate": 0.0, "ttft_p95_s": 5.0, "p95_std_s": None},
+        "short": {"offered": 1, "in_slo_rate": 1.0, "ttft_p95_s": 1.0, "p95_std_s": None},
     }
 
 

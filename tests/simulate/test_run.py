@@ -75,8 +75,9 @@ def test_first_come_first_served_collapses_at_three_times_the_trace() -> None:
     [
         ("nativ", "did you mean native"),
         ("zzz", "known: native, tidegate"),
-        ("native:half", "expected native or native:zombie"),
-        ("tidegate:9", "takes no argument"),
+        ("native:half", "expected native, native:zombie or native:contiguous"),
+        ("tidegate:9", "expected tidegate, tidegate:isolated"),
+        ("tidegate:isolated", "silence-then-200 has no pool that models share"),
     ],
 )
 def test_an_unknown_policy_is_answered_with_the_known_ones(policy: str, message: str) -> None:

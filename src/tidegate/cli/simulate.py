@@ -24,7 +24,11 @@ def simulate(
     scenario: Annotated[str | None, typer.Argument(help="NAME or NAME@ARGUMENT; without one, the list.")] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", "-p", help="native, native:zombie or tidegate; repeatable. Default: both."),
+        typer.Option(
+            "--policy",
+            "-p",
+            help="native, native:zombie, native:contiguous, tidegate or tidegate:isolated; repeatable. Default: both.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal traffic under every policy.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, help="Run so many seeds, from --seed on, and show medians.")] = 1,

@@ -75,7 +75,32 @@ def _rows(row: dict[str, Any]) -> dict[str, str]:
     for name, figures in row["classes"].items():
         in_slo, tail = _percent(figures["in_slo_rate"]), _seconds(figures["ttft_p95_s"])
         rows[f"{name}: in SLO, TTFT p95 (s)"] = f"{in_slo}, {tail}"
+    rows |= _memory(row.get("memory") or {}) | _pool(row.get("pool") or {})
     rows["simulated in (s)"] = _seconds(row["wall_s"])
+    return rows
+
+
+def _memory(memory: dict[str, float | None]) -> dict[str, str]:
+    if not memory:
+        return {}
+    shown = {
+        "KV allocated, of the pool": memory["pool_pressure"],
+        "external fragmentation": memory["external_fragmentation"],
+        "allocated and empty": memory["internal_waste"],
+        "reserved by the ledger": memory["reserved_share"],
+        "reserved and empty": memory["reserved_waste"],
+    }
+    return {name: "-" if share is None else _percent(share) for name, share in shown.items()}
+
+
+def _pool(pool: dict[str, Any]) -> dict[str, str]:
+    """Under a burst, of the memory that several models share."""
+    rows = {}
+    for model, figures in pool.get("models", {}).items():
+        reserved = "-" if figures["reserved_share"] is None else _percent(figures["reserved_share"])
+        rows[f"{model}: filled, reserved, floor"] = (
+            f"{_percent(figures['filled_share'])}, {reserved}, {_percent(figures['floor_share'])}"
+        )
     return rows
 
 

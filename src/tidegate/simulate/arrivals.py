@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tidegate.simulate.streams import stream
-from tidegate.simulate.visit import Demand
+from tidegate.simulate.visit import MODEL, Demand
 
 SMALLEST_BOUND_TOKENS = 256
 
@@ -20,6 +20,7 @@ class Arrival:
     prompt_tokens: int
     output_tokens: int
     label: str
+    model: str = MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ def demands(arrivals: Iterable[Arrival], seed: int, patience_s: float) -> list[D
             patience_s=patience_s,
             retry_delay_s=rng.uniform(0.5, 1.5),
             draw=rng.getrandbits(64),
+            model=arrival.model,
         )
         for index, arrival in enumerate(sorted(arrivals, key=lambda row: row.at))
     ]

@@ -7,6 +7,9 @@ first byte, gap and total time. It reads every engine once a second.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tidegate.engines.simulated import EngineEvent, EngineEventKind
 from tidegate.policy.change import Diff, Drain
 from tidegate.policy.decisions import Admit, Answer, Decision, Refuse, Wait
@@ -22,8 +25,9 @@ from tidegate.simulate.clock import Clock
 from tidegate.simulate.replica import SimulatedReplica
 from tidegate.simulate.visit import Call, Ending
 
-UPSTREAM = "model"
 READING_PERIOD_S = 1.0
+TICK_S = 0.1
+"""How often the gateway looks at how much of a stream has come."""
 
 
 class Driver:
@@ -57,6 +61,19 @@ class Driver:
             self._give_up(self._attempt_of[call.id], Outcome.CLIENT_LEFT)
         self._close(call)
         self._advance()
+
+    # What watchers see
+
+    def reserved_tokens(self, replica: str) -> int | None:
+        for upstream in self.path.upstreams.values():
+            for each in upstream.replicas:
+                if each.name == replica:
+                    return each.slots.held * each.slots.slot_tokens
+        return 0
+
+    def groups(self) -> Mapping[str, Mapping[str, Any]]:
+        found = self.path.view(self._clock.now).get("groups")
+        return found if isinstance(found, Mapping) else {}
 
     # What operators do
 
@@ -108,7 +125,8 @@ class Driver:
         replica = self._replicas[permit.replica]
         attempt = Attempt(call, permit, replica, admit.degraded)
         self._attempts[permit.id] = self._attempt_of[call.id] = attempt
-        if not replica.submit(permit.id, demand.prompt_tokens, min(demand.output_tokens, demand.max_tokens)):
+        output_tokens = min(demand.output_tokens, demand.max_tokens)
+        if not replica.submit(permit.id, demand.prompt_tokens, output_tokens, demand.max_tokens):
             self._fail(attempt, Outcome.CONNECT_FAILED)
             return
         self.path.progress(permit, Progress.SENT, self._clock.now)
@@ -141,6 +159,8 @@ class Driver:
         self.path.progress(attempt.permit, Progress.FIRST_TOKEN, now)
         self._clients.first_token(attempt.call)
         self._clock.schedule(now + attempt.permit.gap_s, self._check_gap, attempt)
+        if self.path.config.slots.learns:
+            self._clock.schedule(now + TICK_S, self._check_growth, attempt)
 
     def _finish(self, attempt: Attempt, event: EngineEvent) -> None:
         self._forget(attempt)
@@ -188,6 +208,16 @@ class Driver:
         else:
             self._clock.schedule(silent_until, self._check_gap, attempt)
 
+    def _check_growth(self, attempt: Attempt) -> None:
+        permit, now = attempt.permit, self._clock.now
+        if permit.id not in self._attempts:
+            return
+        tokens = attempt.replica.engine.tokens(permit.id, now)
+        if permit.is_outgrown_by(tokens):
+            self.path.progress(permit, Progress.TOKENS, now, tokens)
+        if permit.expected_tokens < attempt.call.visit.demand.max_tokens:
+            self._clock.schedule(now + TICK_S, self._check_growth, attempt)
+
     def _time_out(self, attempt: Attempt, outcome: Outcome) -> None:
         self._give_up(attempt, outcome)
         self._close(attempt.call)
@@ -228,7 +258,7 @@ def request_of(call: Call) -> Request:
     demand = call.visit.demand
     return Request(
         id=call.id,
-        upstream=UPSTREAM,
+        upstream=demand.model,
         arrived_at=call.at,
         draw=call.draw,
         prompt_tokens=demand.prompt_tokens,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from tidegate.simulate.visit import Call, Ending
 
@@ -12,6 +13,12 @@ class Front(Protocol):
 
     refusals: dict[str, int]
     """Refused calls by reason."""
+
+    def reserved_tokens(self, replica: str) -> int | None:
+        """KV tokens promised to requests on a replica; None: this front keeps no ledger."""
+
+    def groups(self) -> Mapping[str, Mapping[str, Any]]:
+        """The state of every slot group, by name; empty without any."""
 
     def open(self, call: Call) -> None:
         """A client sent a request."""

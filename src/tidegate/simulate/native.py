@@ -1,10 +1,13 @@
-"""No gateway: round robin over the replicas, each first come first served without bound.
+"""No gateway: round robin over a model's replicas, each first come first served without bound.
 
 What a load balancer before plain vLLM gives. A client that leaves is noticed by the engine, unless
 the engines are zombies (``native:zombie``).
 """
 
 from __future__ import annotations
+
+from collections import deque
+from typing import Any
 
 from tidegate.engines.simulated import EngineEvent, EngineEventKind
 from tidegate.simulate.front import ClientSide
@@ -15,19 +18,28 @@ from tidegate.simulate.visit import Call, Ending
 class Native:
     def __init__(self, replicas: list[SimulatedReplica], clients: ClientSide) -> None:
         self.refusals: dict[str, int] = {}
-        self._replicas = replicas
         self._clients = clients
-        self._next = 0
+        self._replicas: dict[str, deque[SimulatedReplica]] = {}
+        """By model; the next in turn stands first."""
         self._calls: dict[int, tuple[Call, SimulatedReplica]] = {}
         for replica in replicas:
             replica.listen(self._hear)
+            self._replicas.setdefault(replica.model, deque()).append(replica)
+
+    def reserved_tokens(self, _replica: str) -> None:
+        return None
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        return {}
 
     def open(self, call: Call) -> None:
-        replica = self._replicas[self._next]
-        self._next = (self._next + 1) % len(self._replicas)
         demand = call.visit.demand
+        in_turn = self._replicas[demand.model]
+        replica = in_turn[0]
+        in_turn.rotate(-1)
         self._calls[call.id] = (call, replica)
-        if not replica.submit(call.id, demand.prompt_tokens, min(demand.output_tokens, demand.max_tokens)):
+        output_tokens = min(demand.output_tokens, demand.max_tokens)
+        if not replica.submit(call.id, demand.prompt_tokens, output_tokens, demand.max_tokens):
             del self._calls[call.id]
             self._clients.failed(call, Ending.ENGINE)
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidegate.engines.kv_memory import KvMemory
 from tidegate.engines.simulated import EngineEvent, SimulatedConfig, SimulatedEngine
 from tidegate.policy.reading import Reading
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.fault import Fault, FaultKind
+from tidegate.simulate.scenario import Part
+from tidegate.simulate.visit import MODEL
 
 
 class SimulatedReplica:
-    def __init__(self, name: str, config: SimulatedConfig, clock: Clock) -> None:
+    def __init__(self, name: str, config: SimulatedConfig, clock: Clock, part: Part | None = None) -> None:
         self.name = name
+        self.part = part
+        """Its part of a shared pool, if it has one."""
+        self.model = MODEL if part is None else part.model
         self.engine = SimulatedEngine(config)
         self._clock = clock
         self._listener: Callable[[EngineEvent], None] = _ignore
@@ -22,15 +28,18 @@ class SimulatedReplica:
         """``listener`` hears every engine event at its time."""
         self._listener = listener
 
-    def submit(self, request_id: int, prompt_tokens: int, output_tokens: int) -> bool:
+    def submit(self, request_id: int, prompt_tokens: int, output_tokens: int, bound_tokens: int | None = None) -> bool:
         """False: the connection was refused."""
-        taken = self.engine.submit(request_id, prompt_tokens, output_tokens, self._clock.now)
+        taken = self.engine.submit(request_id, prompt_tokens, output_tokens, self._clock.now, bound_tokens)
         self._set_alarm()
         return taken
 
     def abort(self, request_id: int) -> None:
         self.engine.abort(request_id, self._clock.now)
         self._set_alarm()
+
+    def memory(self) -> KvMemory:
+        return self.engine.memory(self._clock.now)
 
     def reading(self) -> Reading:
         return self.engine.reading(self._clock.now)

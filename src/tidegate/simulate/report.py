@@ -7,6 +7,7 @@ from math import inf
 from statistics import pstdev
 from typing import Any
 
+from tidegate.simulate import memory_figures
 from tidegate.simulate.quantile import quantile
 from tidegate.simulate.run import Run
 from tidegate.simulate.scenario import Burst, Slo
@@ -19,7 +20,9 @@ PERCENTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 SCHEMA: dict[str, str] = {
     "scenario": "name with its argument",
     "policy": "native: no gateway, round robin, engines first come first served without bound; "
-    "native:zombie: the same with engines that do not notice that clients left; tidegate: this gateway",
+    "native:zombie: the same with engines that do not notice that clients left; native:contiguous: the same with the "
+    "contiguous baseline, an allocator without paging; tidegate: this gateway; tidegate:isolated: the same where "
+    "models that could share memory each keep to their own part",
     "seed": "equal seeds give equal traffic under every policy, and equal output apart from wall_s",
     "simulated": "always true: step times come from a model, no engine ran",
     "source": "where arrivals and lengths come from",
@@ -44,7 +47,9 @@ SCHEMA: dict[str, str] = {
     "jitter_ratio": "P99 ÷ P50 of e2e_s; null when nothing was answered",
     "recovery_s": "seconds from the end of the burst to the end of the last 1-s window (by first call, from the start "
     "of the burst on) whose P95 TTFT is above the SLO, an unanswered request counting as above; null without a burst",
-    "classes": "per kind of request of the scenario: offered; in_slo_rate as goodput_requests; ttft_p95_s as in ttft_s",
+    "classes": "per kind of request of the scenario: offered; in_slo_rate as goodput_requests; ttft_p95_s as in "
+    "ttft_s; p95_std_s as above",
+    **memory_figures.SCHEMA,
     "refusals": "refused calls (not requests) by the gateway's reason",
     "wall_s": "seconds that this simulation took, scenario included",
     "notes": "figures computed for the scenario. capacity_per_s: requests a second that the step model's engines "
@@ -77,6 +82,8 @@ def report(run: Run) -> dict[str, Any]:
         "jitter_ratio": round(quantile(e2e, 0.99) / quantile(e2e, 0.5), 4) if e2e else None,
         "recovery_s": None if burst is None else _recovery_s(visits, slo, burst),
         "classes": _classes(visits, slo),
+        "memory": None if run.watch is None else memory_figures.memory(run.watch),
+        "pool": None if run.watch is None else memory_figures.pool(run.watch),
         "refusals": dict(sorted(run.refusals.items())),
         "wall_s": round(run.wall_s, 3),
         "notes": run.scenario.notes | _definitions(run),
@@ -154,6 +161,7 @@ def _class(visits: Sequence[Visit], slo: Slo) -> dict[str, Any]:
         "offered": len(visits),
         "in_slo_rate": _share(sum(is_good(visit, slo) for visit in visits), len(visits)),
         "ttft_p95_s": round(quantile(waits, 0.95), 4) if waits else None,
+        "p95_std_s": _p95_std_s(visits),
     }
 
 

@@ -11,6 +11,7 @@ from tidegate.simulate.policies import Setup, Stage, find_policy
 from tidegate.simulate.scenario import Scenario
 from tidegate.simulate.scenarios import find_scenario
 from tidegate.simulate.visit import Ending, Visit
+from tidegate.simulate.watch import Watch
 
 PATIENCE_OF_THE_RUN_S = 900.0
 """A visit that has not ended this long after the last arrival is a timeout."""
@@ -26,6 +27,8 @@ class Run:
     wall_s: float
     refusals: dict[str, int] = field(default_factory=dict)
     """Refused calls by the gateway's reason."""
+    watch: Watch | None = None
+    """What was seen of the engines' memory."""
 
 
 def simulate(scenario_name: str, policy_name: str, seed: int) -> Run:
@@ -36,6 +39,8 @@ def simulate(scenario_name: str, policy_name: str, seed: int) -> Run:
     clock = Clock()
     clients = Clients(clock, scenario.tries, heeds_retry_after=scenario.heeds_retry_after)
     setup = policy(Stage(scenario, seed, clock, clients))
+    watch = Watch(scenario, setup.front, setup.replicas, clients, clock)
+    clock.schedule(clock.now, watch.look)
     play(scenario, setup, clock, clients)
     return Run(
         scenario=scenario,
@@ -45,6 +50,7 @@ def simulate(scenario_name: str, policy_name: str, seed: int) -> Run:
         preemptions=sum(replica.engine.preemptions for replica in setup.replicas),
         wall_s=perf_counter() - started,
         refusals=setup.front.refusals,
+        watch=watch,
     )
 
 

@@ -28,6 +28,25 @@ class Burst:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One model's engine and its part of a memory that several engines draw on."""
+
+    model: str
+    bytes_per_token: int
+    """KV bytes of one token."""
+    floor_share: float
+    """Of the budget: guaranteed to it, and all that it has where pools are isolated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPool:
+    """KV memory of several engines, one part for each, in the order of the scenario's engines."""
+
+    budget_bytes: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """One seed's traffic for one fleet."""
 
@@ -41,6 +60,8 @@ class Scenario:
     """False: a refused client comes back as soon as one that lost patience."""
     burst: Burst | None = None
     faults: tuple[Fault, ...] = ()
+    pool: SharedPool | None = None
+    """Engines of several models on one budget of memory; None: one model, and every engine has its own."""
     source: str = "generated"
     """Where the traffic comes from."""
     notes: dict[str, float | int | str] = field(default_factory=dict)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+MODEL = "model"
+"""What the only model of a scenario is called."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
@@ -26,6 +29,8 @@ class Demand:
     """Its pause before it calls again."""
     draw: int
     """64 random bits that go with the request."""
+    model: str = MODEL
+    """Which upstream it is for."""
 
 
 class Ending(Enum):

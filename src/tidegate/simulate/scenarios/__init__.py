@@ -12,12 +12,14 @@ from tidegate.simulate.scenarios.giant import GiantAmongShorts
 from tidegate.simulate.scenarios.replay import azure_code, azure_conv, mooncake
 from tidegate.simulate.scenarios.silence import SilenceThenBurst
 from tidegate.simulate.scenarios.steady import Steady
+from tidegate.simulate.scenarios.three_models import ThreeModels
 
 SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "steady": Steady.parse,
     "campaign-bare": campaign_bare,
     "silence-then-200": SilenceThenBurst.parse,
     "giant-and-99": GiantAmongShorts.parse,
+    "three-models": ThreeModels.parse,
     "azure-conv": azure_conv,
     "azure-code": azure_code,
     "mooncake": mooncake,
@@ -29,6 +31,8 @@ SCENARIO_HELP: dict[str, str] = {
     "clients ignore Retry-After",
     "silence-then-200": "3 s of silence, then 200 requests in the fourth second",
     "giant-and-99": "a 12k prompt among 99 short ones; @spread over 10 s, @without the giant",
+    "three-models": "images, small text and code on one A100's memory, with a surge of images; @K: K x the usual rate; "
+    "policies: native and tidegate:isolated (a pool each), tidegate (one budget)",
     "azure-conv": "Azure 2023 chat trace on one A100; azure-conv@K runs it K times as fast",
     "azure-code": "Azure 2023 code trace (28 x bursts) on two A100; @K as above",
     "mooncake": "Mooncake conversation trace (long prompts) on eight A100; @K as above",
