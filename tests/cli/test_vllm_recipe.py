@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import run
-from tests.cli.served import WITHIN_S, serving
+from tests.cli.served import WITHIN_S, Served, serving
 from tests.cli.test_started import Heard
 from tests.engines.vllm.scripted_python import checkpoint, scripted_python
 from tidegate.cli.settled import settled
@@ -244,6 +244,32 @@ def test_serve_starts_it_says_its_slots_and_ends_it(tmp_path: Path) -> None:
             assert await served.stop() == 0
 
     asyncio.run(live())
+
+
+def test_a_replica_sleeps_and_wakes_by_order_and_gets_no_requests_meanwhile(tmp_path: Path) -> None:
+    async def live() -> None:
+        configuration(tmp_path, can_sleep=True)
+        async with serving(*PORTS, folder=tmp_path) as served:
+            await served.printed("Server ready.")
+            assert await served.ask("/admin/replicas/m-vllm/sleep", "POST") == (200, SLEEPS)
+            await asleep(served, True)
+            assert (await served.ask("/ready"))[0] == 503
+            assert await served.ask("/admin/replicas/m-vllm/wake", "POST") == (200, {**SLEEPS, "asleep": False})
+            await asleep(served, False)
+            assert (await served.ask("/admin/view"))[1]["replicas"]["m-vllm"]["draining"] is False
+            status, refused = await served.ask("/admin/replicas/other/sleep", "POST")
+            assert (status, refused["error"]["code"]) == (409, "not_done")
+
+    asyncio.run(live())
+
+
+SLEEPS = {"replica": "m-vllm", "asleep": True}
+
+
+async def asleep(served: Served, wanted: bool) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while (await served.ask("/admin/view"))[1]["replicas"]["m-vllm"]["ready"] is wanted:  # noqa: ASYNC110 - told by another process
+            await asyncio.sleep(0.05)
 
 
 def test_serve_does_not_start_what_cannot_run(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_a_section_is_of_the_kind_that_it_names_or_else_embedded(tmp_path: Path)
             f"{SOUND}, sequences: 8, queued_requests: 4",
             ["engine.queued_requests: 4 running and waiting requests are fewer than 8 sequences"],
         ),
+        (f"{SOUND}, device: cpu, can_sleep: true", ["engine.can_sleep: vLLM has no sleep mode on a CPU"]),
         (
             f"{SOUND}, extra: [--enforce-eager, --host=0.0.0.0]",
             ["engine.extra[1]: --host is decided elsewhere (always loopback)"],

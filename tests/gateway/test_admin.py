@@ -28,6 +28,7 @@ class Panel:
         self.is_answering = True
         self.reloaded = Reloaded(changes=["replica chat-1 added"])
         self.drained: list[tuple[str, bool]] = []
+        self.slept: list[tuple[str, bool]] = []
 
     def unix_minus_monotonic_s(self) -> float:
         return 1e9
@@ -46,6 +47,10 @@ class Panel:
 
     async def reload(self) -> Reloaded:
         return self.reloaded
+
+    async def sleep(self, replica: str, on: bool) -> str:
+        self.slept.append((replica, on))
+        return "" if replica == "org/chat-0" else f"{replica} is no vLLM of ours"
 
     async def drain(self, replica: str, on: bool) -> bool:
         self.drained.append((replica, on))
@@ -135,6 +140,19 @@ def test_a_replica_is_drained_and_taken_back(client: TestClient, panel: Panel) -
     assert client.post("/admin/drain?replica=chat-0").json() == {"replica": "chat-0", "draining": True}
     assert client.post("/admin/drain?replica=chat-0&on=false").json() == {"replica": "chat-0", "draining": False}
     assert panel.drained == [("chat-0", True), ("chat-0", False)]
+
+
+def test_a_replica_is_sent_to_sleep_and_woken(client: TestClient, panel: Panel) -> None:
+    assert client.post("/admin/replicas/org/chat-0/sleep").json() == {"replica": "org/chat-0", "asleep": True}
+    assert client.post("/admin/replicas/org/chat-0/wake").json() == {"replica": "org/chat-0", "asleep": False}
+    assert panel.slept == [("org/chat-0", True), ("org/chat-0", False)]
+
+
+def test_an_order_that_was_not_carried_out_says_why(client: TestClient) -> None:
+    refused = client.post("/admin/replicas/chat-1/sleep")
+    assert (refused.status_code, refused.json()["error"]["message"]) == (409, "chat-1 is no vLLM of ours")
+    unknown = client.post("/admin/replicas/chat-1/dance")
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_order")
 
 
 @pytest.mark.parametrize(

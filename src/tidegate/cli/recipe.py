@@ -25,5 +25,6 @@ class Recipe:
     """The start log's line before the wait (SPEC S0-11)."""
     is_measured: bool = False
     """Its pool is asked for once it serves; otherwise ``told`` is exact."""
+    can_sleep: bool = False
     warnings: tuple[str, ...] = ()
     supervision: SupervisorConfig = field(default_factory=SupervisorConfig)

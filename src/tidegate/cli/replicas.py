@@ -23,6 +23,7 @@ from tidegate.engines.address import Address
 from tidegate.engines.engine import Engine
 from tidegate.engines.openai import OpenaiServer
 from tidegate.engines.recognition import recognise
+from tidegate.engines.vllm.readings import VllmServer
 from tidegate.errors import EngineError, TidegateError
 from tidegate.gateway.composition import Told, endpoint_of
 from tidegate.gateway.parent import Say
@@ -87,6 +88,13 @@ class Replicas:
     def restarts(self) -> dict[str, int]:
         """How often each engine of our own was started again."""
         return {name: started.restarts for name, started in self._started.items()}
+
+    def sleeper(self, replica: str) -> VllmServer | None:
+        """The engine of our own under this name, if it can be sent to sleep."""
+        started = self._started.get(replica)
+        if started is None or not started.can_sleep or not isinstance(started.engine, VllmServer):
+            return None
+        return started.engine
 
     async def recognise(self, config: Config) -> None:
         """Take the running engines of ``config``, asking those that are not known yet. Raises ConfigError."""

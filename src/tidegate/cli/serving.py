@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from tidegate.cli.replicas import Replicas
+from tidegate.cli.sleeping import Sleeping
 from tidegate.cli.start_log import address_line, plan_lines, ready_lines
 from tidegate.config import Settings as Config
 from tidegate.config.origin import dotted
@@ -252,6 +253,16 @@ class Serving:
         if done:
             self._say("info", f"by order of an operator, {replica} {'drains' if on else 'takes requests again'}")
         return done
+
+    async def sleep(self, replica: str, on: bool) -> str:
+        """Part of ``Control``."""
+        engine = self.replicas.sleeper(replica)
+        if engine is None:
+            return f"{replica} is no vLLM of ours with can_sleep set; see upstreams.<name>.engine"
+        problem = await Sleeping(self.drain, self.view, self._config.server.drain_s).order(replica, engine, on)
+        self.polling.poll_soon(replica)
+        self._say("warning" if problem else "info", problem or f"{replica} {'sleeps' if on else 'is awake'}")
+        return problem
 
     async def reload(self) -> Reloaded:
         """Part of ``Control``; also at SIGHUP and when the file changes."""

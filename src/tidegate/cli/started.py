@@ -27,6 +27,7 @@ class Started:
         self.engine = recipe.engine
         self.told: Told = recipe.told
         """What is known of it; completed by its own figures once it serves."""
+        self.can_sleep = recipe.can_sleep
         self._product = recipe.product
         self._is_measured = recipe.is_measured
         self._say = say

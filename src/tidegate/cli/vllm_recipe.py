@@ -59,6 +59,7 @@ def vllm_recipe(alias: str, name: str, section: Vllm, plan: SlotPlan) -> Recipe:
         ),
         loading_line=f"Loading model weights... ({section.model}, vLLM {command.version} on {section.device})",
         is_measured=True,
+        can_sleep=section.can_sleep,
         warnings=(command.warning,) if command.warning else (),
         supervision=SupervisorConfig(
             ready_within_s=section.ready_within_s,

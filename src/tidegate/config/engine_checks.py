@@ -83,6 +83,8 @@ def _bounds(engine: Vllm, here: Path) -> Iterator[Problem]:
             f"{queued} running and waiting requests are fewer than {sequences} sequences",
             also=((*here, "sequences"),),
         )
+    if engine.can_sleep and engine.device == "cpu":
+        yield Problem((*here, "can_sleep"), "vLLM has no sleep mode on a CPU", also=((*here, "device"),))
     for index, flag in enumerate(engine.extra):
         name = flag.partition("=")[0]
         if name in EXTRA_TAKEN:

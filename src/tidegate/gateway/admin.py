@@ -66,6 +66,9 @@ class Control(Protocol):
     async def reload(self) -> Reloaded:
         """Read the configuration again and swap it in, or keep the old one."""
 
+    async def sleep(self, replica: str, on: bool) -> str:
+        """Send an engine to sleep or wake it; why that was not done, "" when it was."""
+
     async def drain(self, replica: str, on: bool) -> bool:
         """Take a replica out of service, or back in. False: there is no such replica."""
 
@@ -93,6 +96,7 @@ def admin_app(control: Control, token_digests: tuple[str, ...] = ()) -> Starlett
         Route("/admin/requests/{request_id:path}", guard(admin.request)),
         Route("/admin/reload", guard(admin.reload), methods=["POST"]),
         Route("/admin/drain", guard(admin.drain), methods=["POST"]),
+        Route("/admin/replicas/{replica:path}/{order}", guard(admin.sleep), methods=["POST"]),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
 
@@ -209,6 +213,15 @@ class _Admin:
             message = f"no replica is called {replica!r}; see /admin/view"
             return error_answer(404, message, "replica_not_found", "replica")
         return AdminAnswer({"replica": replica, "draining": on == "true"})
+
+    async def sleep(self, request: Request) -> Response:
+        replica, order = request.path_params["replica"], request.path_params["order"]
+        if order not in ("sleep", "wake"):
+            return error_answer(404, f"a replica can be told to sleep or wake, not to {order}", "unknown_order")
+        problem = await self._control.sleep(replica, order == "sleep")
+        if problem:
+            return error_answer(409, problem, "not_done", "replica")
+        return AdminAnswer({"replica": replica, "asleep": order == "sleep"})
 
     def _plain(self, row: Row) -> dict[str, Any]:
         """A row by column name, with its arrival in Unix time."""

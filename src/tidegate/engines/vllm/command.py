@@ -106,6 +106,9 @@ class VllmCommand:
         env = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
         if self.host_kv_gib is not None:
             env["VLLM_CPU_KVCACHE_SPACE"] = str(self.host_kv_gib)
+        if self.can_sleep:
+            # vLLM has /sleep and /wake_up only then. It listens on loopback or a private address.
+            env["VLLM_SERVER_DEV_MODE"] = "1"
         if self.devices:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(self.devices)
         if self.api_key:

@@ -37,6 +37,9 @@ CHAT_FIELDS = frozenset(
 )
 """What shapes the prompt. The model is left out: the client knows it under another name."""
 
+MOVED_WITHIN_S = 120.0
+"""Weights between GPU and host memory: seconds to a minute."""
+
 NULL_BLOCKS = 1
 """vLLM's block pool keeps one block that no request ever gets."""
 
@@ -98,6 +101,19 @@ class VllmServer(OpenaiServer):
             await asyncio.gather(*(self._count({"prompt": each}) for each in prompts if isinstance(each, str)))
         )
         return tuple(each if isinstance(each, int) else next(texts) for each in prompts)
+
+    async def sleep(self) -> None:
+        """Weights to host memory, KV dropped; its requests have to be over. Raises EngineError or OSError."""
+        await self._order("/sleep?level=1")
+
+    async def wake(self) -> None:
+        """Back to work; no harm where it is awake. Raises EngineError or OSError."""
+        await self._order("/wake_up")
+
+    async def _order(self, path: str) -> None:
+        reply = await self.address.ask(path, b"", timeout_s=MOVED_WITHIN_S)
+        if reply.status != 200:
+            raise EngineError(f"{self.address.url}{path} answered {self.address.describe(reply)}")
 
     async def _count(self, question: dict[str, object]) -> int:
         counted = await self.address.ask_for(Tokenized, "/tokenize", msgspec.json.encode(question))
