@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tidegate.config.pools import group_of, groups_config
 from tidegate.config.settings import Settings
 from tidegate.config.slot_plan import SlotPlan, plan_engine, plan_replica
 from tidegate.config.upstreams import Upstream
@@ -25,8 +26,11 @@ def path_config(settings: Settings) -> PathConfig:
         replicas=tuple(replica_configs(settings)),
         slots=SlotsConfig(
             enabled=settings.slots.enabled,
+            mode=settings.slots.mode,
+            quantile=settings.slots.quantile,
             default_max_tokens=settings.slots.default_max_tokens,
         ),
+        groups=groups_config(settings.pools),
         classes=_classes(settings),
         queue=settings.shaping.queue,
         margin=settings.shaping.margin if settings.shaping.enabled else MarginConfig(least=1.0, most=1.0),
@@ -52,7 +56,8 @@ def replica_configs(settings: Settings) -> Iterator[ReplicaConfig]:
     """Every replica of every upstream, with as much of its capacity as is known before it runs."""
     for plan in slot_plans(settings):
         grace_s = plan.abort_grace_s
-        known = ReplicaConfig(name=plan.replica, upstream=plan.upstream, capacity=plan.capacity())
+        group = group_of(settings.pools, plan.upstream, plan.replica)
+        known = ReplicaConfig(name=plan.replica, upstream=plan.upstream, capacity=plan.capacity(), group=group)
         yield known if grace_s is None else replace(known, abort_grace_s=grace_s)
 
 

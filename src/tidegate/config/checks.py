@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from tidegate.config.assemble import replica_names, slot_plans
 from tidegate.config.engine_checks import engine_problems
 from tidegate.config.origin import Path
+from tidegate.config.pool_checks import pool_problems
 from tidegate.config.problem import Problem
 from tidegate.config.settings import Settings
 from tidegate.config.upstreams import Replica
@@ -16,7 +17,13 @@ from tidegate.config.upstreams import Replica
 
 def cross_check(settings: Settings, env: Mapping[str, str]) -> list[Problem]:
     """Every contradiction in values that are sound one by one."""
-    return [*_server(settings), *_api_keys(settings), *_upstreams(settings, env), *_slots(settings)]
+    return [
+        *_server(settings),
+        *_api_keys(settings),
+        *_upstreams(settings, env),
+        *_slots(settings),
+        *pool_problems(settings),
+    ]
 
 
 def is_loopback(host: str) -> bool:

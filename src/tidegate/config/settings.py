@@ -13,6 +13,7 @@ from tidegate.config.ladder import Ladder, Quota, Retries
 from tidegate.config.lens import Lens
 from tidegate.config.limits import Limits
 from tidegate.config.origin import DEFAULT, Origin, Path
+from tidegate.config.pools import Pools
 from tidegate.config.section import Section
 from tidegate.config.server import Server
 from tidegate.config.shaping import DEFAULT_CLASSES, Classes, Shaping
@@ -45,6 +46,8 @@ class Settings(Section):
     upstreams: dict[Alias, Upstream] = Field(default_factory=dict)
     """Public model names, each with the engines behind it."""
     slots: Slots = Slots()
+    pools: Pools = Field(default_factory=dict)
+    """Budgets of KV memory that several models share, each with its groups."""
     shaping: Shaping = Shaping()
     classes: Classes = DEFAULT_CLASSES
     """Service classes; more can be added, for clients that name one in ``x-tidegate-class``."""

@@ -67,6 +67,7 @@ class SlotPlan:
         return Capacity(
             kv_tokens=self.pool_tokens,
             slot_tokens=self.slot_tokens,
+            bytes_per_token=self.bytes_per_token,
             sequences=self.sequences,
             context_tokens=self.context_tokens,
         )
