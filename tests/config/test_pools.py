@@ -56,10 +56,10 @@ def test_every_mistake_in_a_pool_is_told_at_once(tmp_path: Path) -> None:
     groups = (
         "text: {members: [chat, plain], floor: 0.6, cap: 0.5}, images: {members: [pictrues, chat, zzz], floor: 0.6}"
     )
+    needs = "needs bytes_per_token, to tell how much of the pool a request takes"
     assert [problem.split(": ", 1)[1] for problem in problems_of(tmp_path, pool(groups))] == [
         "pools.card.groups: the floors sum to 1.2; a pool can guarantee no more than 1",
-        "pools.card.groups.text.members[1]: plain-0 needs bytes_per_token, "
-        "to tell how much of the pool a request takes",
+        f"pools.card.groups.text.members[1]: plain-0 {needs}",
         "pools.card.groups.text.cap: is below the floor (0.6)",
         "pools.card.groups.images.members[0]: there is no upstream or replica 'pictrues' (did you mean \"pictures\"?)",
         "pools.card.groups.images.members[1]: chat is in group card/text already",

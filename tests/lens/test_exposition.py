@@ -16,10 +16,12 @@ from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ERRORS, ParentFacts, render
 from tidegate.lens.metrics import Metrics
 from tidegate.policy.decisions import Reason
+from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
+from tidegate.policy.request import Request
 
 FACTS = ParentFacts(started_at=1000.0, config_loaded_at=1001.0, data_process_restarts=2)
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -154,6 +156,41 @@ def test_gauges_show_the_view_and_leave_out_what_it_does_not_know() -> None:
     assert value(found, "tidegate_aborts_unconfirmed_total") == 1
 
 
+def test_three_metrics_stand_in_place_of_one_fragmentation() -> None:
+    view = VIEW["replicas"]["chat-0"] | {"kv_used_tokens": 60 * 256 * 3 // 4}
+    found = families(Metrics(["chat"], ["interactive"], 900.0).snapshot({"replicas": {"chat-0": view}}, 0))
+    assert value(found, "tidegate_pool_pressure_ratio", replica="chat-0") == pytest.approx(0.6)
+    assert value(found, "tidegate_pool_external_fragmentation_ratio", replica="chat-0") == 0
+    assert value(found, "tidegate_pool_internal_waste_ratio", replica="chat-0") == pytest.approx(0.25)
+    unknown = families(snapshot())
+    assert [sample.labels["replica"] for sample in unknown["tidegate_pool_external_fragmentation_ratio"].samples] == [
+        "chat-0"
+    ]
+    assert unknown["tidegate_pool_internal_waste_ratio"].samples == []
+
+
+def test_groups_show_what_they_hold_and_what_was_lent() -> None:
+    """Two models on 4 000 bytes; the one that is guaranteed 1 000 has 3 000."""
+    groups = tuple(GroupConfig(name=f"card/{name}", floor_bytes=1000, cap_bytes=4000) for name in ("text", "images"))
+    replicas = tuple(
+        ReplicaConfig(
+            name=name, upstream=name, capacity=Capacity(slot_tokens=1, bytes_per_token=1), group=f"card/{name}"
+        )
+        for name in ("text", "images")
+    )
+    pool = PoolConfig(name="card", budget_bytes=4000, groups=groups)
+    path = Path(PathConfig(replicas=replicas, groups=GroupsConfig(pools=(pool,))), now=0.0)
+    path.offer(Request(1, "images", 0.0, 1, prompt_tokens=2900, max_tokens=100), 0.0)
+    metrics = Metrics(["text", "images"], ["interactive"], 900.0)
+    found = families(metrics.snapshot(path.view(1.0), 0))
+    assert value(found, "tidegate_group_held_bytes", pool="card", group="images") == 3000
+    assert value(found, "tidegate_group_borrowed_bytes", pool="card", group="images") == 2000
+    assert value(found, "tidegate_group_floor_bytes", pool="card", group="text") == 1000
+    assert value(found, "tidegate_group_waits", pool="card", group="text") == 0
+    assert value(found, "tidegate_shared_pool_used_bytes", pool="card") == 3000
+    assert value(found, "tidegate_shared_pool_lent_bytes", pool="card") == 0
+
+
 def test_waste_is_the_share_of_reserved_tokens_that_were_not_used() -> None:
     reserved, used = 4 * 2 * 256, 4 * (100 + 30)
     assert value(families(snapshot()), "tidegate_slots_waste_ratio", replica="chat-0") == pytest.approx(
@@ -170,7 +207,11 @@ def test_the_view_of_a_real_path_fills_every_gauge() -> None:
     without_samples = {name for name, family in found.items() if not family.samples}
     # What engines report comes from readings, and not from the view.
     without_samples = {name for name in without_samples if not name.startswith("tidegate_engine_")}
-    assert without_samples == {"tidegate_requests_degraded", "tidegate_requests_invalid"}
+    assert without_samples == {
+        "tidegate_requests_degraded",
+        "tidegate_requests_invalid",
+        "tidegate_pool_internal_waste_ratio",
+    }
     assert value(found, "tidegate_slots_free", replica="chat-0") == 16
     assert value(found, "tidegate_queue_requests", upstream="chat") == 0
     assert value(found, "tidegate_breaker_state", replica="chat-0", state="closed") == 1

@@ -8,6 +8,8 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from tidegate.lens.memory_gauges import memory_gauges
+
 BREAKER_STATES = ("closed", "half_open", "open")
 
 UPSTREAM_GAUGES = (
@@ -42,7 +44,7 @@ def gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
     for name, definition, keys in REPLICA_GAUGES:
         yield _filled(GaugeMetricFamily(name, definition, labels=("replica",)), replicas, keys)
     yield _filled(CounterMetricFamily(*OVERDRAFTS, labels=("replica",)), replicas, ("slots", "overdrafts"))
-    yield _pressure(replicas)
+    yield from memory_gauges(view)
     yield _breakers(replicas)
     yield from _of_path(view)
 
@@ -75,19 +77,6 @@ def _of_path(view: Mapping[str, Any]) -> Iterator[Metric]:
     unconfirmed = _number(view, ("abort_unconfirmed",))
     if unconfirmed is not None:
         yield CounterMetricFamily(*ABORTS, value=unconfirmed)
-
-
-def _pressure(replicas: Mapping[str, Any]) -> Metric:
-    family = GaugeMetricFamily(
-        "tidegate_pool_pressure_ratio",
-        "Share of the replica's slots that are not free (reserved, used or foreign).",
-        labels=("replica",),
-    )
-    for name, replica in replicas.items():
-        total, free = _number(replica, ("slots", "total")), _number(replica, ("slots", "free"))
-        if total and free is not None:
-            family.add_metric((name,), (total - free) / total)
-    return family
 
 
 def _breakers(replicas: Mapping[str, Any]) -> Metric:
