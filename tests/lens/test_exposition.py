@@ -22,6 +22,7 @@ from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
 from tidegate.policy.request import Request
+from tidegate.policy.slots import SlotsConfig
 
 FACTS = ParentFacts(started_at=1000.0, config_loaded_at=1001.0, data_process_restarts=2)
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -200,7 +201,8 @@ def test_waste_is_the_share_of_reserved_tokens_that_were_not_used() -> None:
 
 def test_the_view_of_a_real_path_fills_every_gauge() -> None:
     capacity = Capacity(kv_tokens=4096, sequences=4, context_tokens=2048)
-    path = Path(PathConfig(replicas=(ReplicaConfig(name="chat-0", upstream="chat", capacity=capacity),)), now=0.0)
+    replicas = (ReplicaConfig(name="chat-0", upstream="chat", capacity=capacity),)
+    path = Path(PathConfig(replicas=replicas, slots=SlotsConfig(mode="learned")), now=0.0)
     metrics = Metrics(["chat"], ["interactive"], 900.0)
     metrics.observe(row())
     found = families(metrics.snapshot(path.view(1.0), 0))
@@ -238,3 +240,23 @@ def test_an_openmetrics_scraper_gets_openmetrics() -> None:
     assert content_type.startswith("application/openmetrics-text")
     parsed: Iterator[Metric] = parse_openmetrics(body.decode())  # type: ignore[no-untyped-call] # theirs is untyped
     assert "tidegate_requests" in {family.name for family in parsed}
+
+
+def test_learned_reservations_show_their_level_their_caution_and_how_often_they_were_enough() -> None:
+    path = Path(
+        PathConfig(
+            replicas=(ReplicaConfig(name="chat-0", upstream="chat"), ReplicaConfig(name="code-0", upstream="code")),
+            slots=SlotsConfig(mode="learned"),
+        ),
+        now=0.0,
+    )
+    expectation = path.upstreams["chat"].expectation
+    for output_tokens in (100, 300):
+        expectation.learn(Request(1, "chat", 0.0, 1), 1000, output_tokens, 200)
+    expectation.observe(1, 1.0)
+    found = families(Metrics(["chat"], ["interactive"], 900.0).snapshot(path.view(1.0), 0))
+    assert value(found, "tidegate_reservation_judged_total", upstream="chat") == 2
+    assert value(found, "tidegate_reservation_covered_total", upstream="chat") == 1
+    assert value(found, "tidegate_reservation_level_ratio", upstream="chat") == pytest.approx(0.5)
+    assert value(found, "tidegate_reservation_caution_ratio", upstream="chat") == 0.25
+    assert value(found, "tidegate_reservation_judged_total", upstream="code") == 0

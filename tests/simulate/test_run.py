@@ -83,3 +83,13 @@ def test_first_come_first_served_collapses_at_three_times_the_trace() -> None:
 def test_an_unknown_policy_is_answered_with_the_known_ones(policy: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         simulate("silence-then-200", policy, 1)
+
+
+def test_what_is_learned_about_lengths_serves_most_where_clients_declare_ten_times_what_they_get() -> None:
+    """The worst case leaves memory idle while clients wait, and a bare engine throws running answers out."""
+    found = {name: report(simulate("tight-memory", name, 1)) for name in ("native", "tidegate", "tidegate:learned")}
+    goodput = {name: each["goodput_requests"] for name, each in found.items()}
+    assert goodput["tidegate"] < 0.1 < 0.5 < goodput["tidegate:learned"]
+    assert found["native"]["preemptions"] > 50
+    assert found["tidegate:learned"]["preemptions"] == found["tidegate"]["preemptions"] == 0
+    assert found["tidegate:learned"]["errors"]["rate"] < found["tidegate"]["errors"]["rate"] / 5

@@ -18,6 +18,23 @@ UPSTREAM_GAUGES = (
     ("tidegate_queue_bytes", "Body bytes of the requests in our queue.", "bytes"),
 )
 
+LENGTH_GAUGES = (
+    (
+        "tidegate_reservation_level_ratio",
+        "slots.mode learned: the quantile asked of learned output lengths; moves so that slots.quantile comes out.",
+        "level",
+    ),
+    (
+        "tidegate_reservation_caution_ratio",
+        "slots.mode learned: 0 reserves as learned, 1 the worst case; rises when an engine preempts, then fades.",
+        "caution",
+    ),
+)
+LENGTH_COUNTERS = (
+    ("tidegate_reservation_judged", "Streams that ended and had a learned reservation.", "judged"),
+    ("tidegate_reservation_covered", "Of these, the ones for which the first reservation was enough.", "covered"),
+)
+
 REPLICA_GAUGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tidegate_slots_size_tokens", "Tokens in one slot of the replica.", ("slots", "slot_tokens")),
     ("tidegate_slots_total", "KV slots of the replica; missing while its pool is unknown.", ("slots", "total")),
@@ -41,6 +58,11 @@ def gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
     replicas = _named(view, "replicas")
     for name, definition, field in UPSTREAM_GAUGES:
         yield _filled(GaugeMetricFamily(name, definition, labels=("upstream",)), queues, (field,))
+    lengths = _named(view, "lengths")
+    for name, definition, field in LENGTH_GAUGES:
+        yield _filled(GaugeMetricFamily(name, definition, labels=("upstream",)), lengths, (field,))
+    for name, definition, field in LENGTH_COUNTERS:
+        yield _filled(CounterMetricFamily(name, definition, labels=("upstream",)), lengths, (field,))
     for name, definition, keys in REPLICA_GAUGES:
         yield _filled(GaugeMetricFamily(name, definition, labels=("replica",)), replicas, keys)
     yield _filled(CounterMetricFamily(*OVERDRAFTS, labels=("replica",)), replicas, ("slots", "overdrafts"))

@@ -14,7 +14,9 @@ def view(upstreams: Mapping[str, Upstream]) -> dict[str, object]:
     return {
         "queues": {name: upstream.queue.view() for name, upstream in upstreams.items()},
         "replicas": {replica.name: replica.view() for each in upstreams.values() for replica in each.replicas},
-        "lengths": {name: each.expectation.view() for name, each in upstreams.items()},
+        "lengths": {
+            name: each.expectation.view() for name, each in upstreams.items() if each.expectation.config.learns
+        },
     }
 
 

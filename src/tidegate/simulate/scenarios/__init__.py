@@ -13,6 +13,7 @@ from tidegate.simulate.scenarios.replay import azure_code, azure_conv, mooncake
 from tidegate.simulate.scenarios.silence import SilenceThenBurst
 from tidegate.simulate.scenarios.steady import Steady
 from tidegate.simulate.scenarios.three_models import ThreeModels
+from tidegate.simulate.scenarios.tight_memory import TightMemory
 
 SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "steady": Steady.parse,
@@ -20,6 +21,7 @@ SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "silence-then-200": SilenceThenBurst.parse,
     "giant-and-99": GiantAmongShorts.parse,
     "three-models": ThreeModels.parse,
+    "tight-memory": TightMemory.parse,
     "azure-conv": azure_conv,
     "azure-code": azure_code,
     "mooncake": mooncake,
@@ -33,6 +35,8 @@ SCENARIO_HELP: dict[str, str] = {
     "giant-and-99": "a 12k prompt among 99 short ones; @spread over 10 s, @without the giant",
     "three-models": "images, small text and code on one A100's memory, with a surge of images; @K: K x the usual rate; "
     "policies: native and tidegate:isolated (a pool each), tidegate (one budget)",
+    "tight-memory": "one A10, clients that declare ten times what they get; @R: requests per second; policy "
+    "tidegate:learned reserves what answers turn out to have",
     "azure-conv": "Azure 2023 chat trace on one A100; azure-conv@K runs it K times as fast",
     "azure-code": "Azure 2023 code trace (28 x bursts) on two A100; @K as above",
     "mooncake": "Mooncake conversation trace (long prompts) on eight A100; @K as above",
