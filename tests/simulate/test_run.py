@@ -89,7 +89,8 @@ def test_what_is_learned_about_lengths_serves_most_where_clients_declare_ten_tim
     """The worst case leaves memory idle while clients wait, and a bare engine throws running answers out."""
     found = {name: report(simulate("tight-memory", name, 1)) for name in ("native", "tidegate", "tidegate:learned")}
     goodput = {name: each["goodput_requests"] for name, each in found.items()}
-    assert goodput["tidegate"] < 0.1 < 0.5 < goodput["tidegate:learned"]
+    assert goodput["tidegate"] < 0.1
+    assert goodput["tidegate:learned"] > 0.5
     assert found["native"]["preemptions"] > 50
     assert found["tidegate:learned"]["preemptions"] == found["tidegate"]["preemptions"] == 0
     assert found["tidegate:learned"]["errors"]["rate"] < found["tidegate"]["errors"]["rate"] / 5
