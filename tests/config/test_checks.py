@@ -18,6 +18,22 @@ def test_loopback_addresses_are_known(host: str, only_here: bool) -> None:
     assert is_loopback(host) is only_here
 
 
+def test_images_go_to_an_upstream_that_takes_them_itself(tmp_path: Path) -> None:
+    yaml = """\
+        upstreams:
+          chat: {replicas: ['http://h:1'], images_to: eey}
+          other: {replicas: ['http://h:2'], images_to: other}
+          third: {replicas: ['http://h:3'], images_to: other}
+          eye: {replicas: ['http://h:4']}
+          fine: {replicas: ['http://h:5'], images_to: eye}
+        """
+    assert [problem.split(": ", 1)[1] for problem in problems_of(tmp_path, yaml)] == [
+        "upstreams.chat.images_to: there is no upstream 'eey' (did you mean \"eye\"?)",
+        "upstreams.other.images_to: must name an upstream that takes images itself, and other sends them on",
+        "upstreams.third.images_to: must name an upstream that takes images itself, and other sends them on",
+    ]
+
+
 def test_a_port_that_others_reach_needs_keys(tmp_path: Path) -> None:
     data, admin = problems_of(tmp_path, "server: {host: 0.0.0.0, admin_host: '::'}")
     assert data.startswith("tidegate.yaml:1:16: server.host: 0.0.0.0 can be reached from other machines")

@@ -282,9 +282,10 @@ class Stand:
 
 
 def settings_for(engines: dict[str, Engine], **changes: Any) -> Settings:
-    """Replicas of the model ``m``, one per engine; ``capacity`` and ``path`` may be given apart."""
-    capacity = changes.pop("capacity", Capacity(sequences=64))
-    replicas = tuple(ReplicaConfig(name=name, upstream="m", capacity=capacity) for name in engines)
+    """Replicas of the model ``m``, one per engine; ``capacity`` and ``path`` may be given apart, and by engine the
+    ``upstreams`` of those that serve another model."""
+    capacity, upstreams = changes.pop("capacity", Capacity(sequences=64)), changes.pop("upstreams", {})
+    replicas = tuple(ReplicaConfig(name=name, upstream=upstreams.get(name, "m"), capacity=capacity) for name in engines)
     path = changes.pop("path", PathConfig())
     return Settings(
         path=replace(path, replicas=replicas),

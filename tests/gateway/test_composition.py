@@ -99,6 +99,25 @@ def test_a_reload_keeps_what_was_started_or_bound_until_a_restart(config: Config
     assert "late" not in kept.upstreams
 
 
+def test_images_are_sent_on_under_the_name_that_the_other_engine_knows(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(
+        "upstreams:\n  chat: {replicas: ['http://h:1'], images_to: eye}\n  eye: {replicas: ['http://h:2']}\n"
+        "  sight: {engine: embedded}\n  plain: {replicas: ['http://h:3'], images_to: sight}\n"
+    )
+    config = load(file, {}, ENV)
+    settings = compose(config, {}, ENV)
+    assert settings.images_to == {"chat": "eye", "plain": "sight"}
+    assert {each.name: each.model for each in settings.endpoints} == {
+        "chat-0": None,
+        "eye-0": "eye",
+        "sight-embedded": "sight",
+        "plain-0": None,
+    }
+    assert from_plain(msgspec.json.decode(msgspec.json.encode(to_plain(settings)))) == settings
+    assert keep_started(config, config).upstreams == config.upstreams
+
+
 def test_an_engine_that_serves_one_other_model_is_asked_for_that_one(config: Config) -> None:
     told = {"chat-0": Told(model="Qwen2-7B"), "far": Told(model="other")}
     near, far, _ = compose(config, told, ENV).endpoints

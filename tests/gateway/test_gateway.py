@@ -88,6 +88,26 @@ def test_a_public_name_becomes_the_engines_and_a_missing_bound_is_written() -> N
     run_virtually(main())
 
 
+def test_a_request_with_images_goes_to_the_upstream_that_takes_them() -> None:
+    async def main() -> None:
+        text, eye = Engine([WHOLE]), Engine([WHOLE])
+        endpoints = (
+            Endpoint(name="r1", host="127.0.0.1", port=9000),
+            Endpoint(name="eye", host="127.0.0.1", port=9000, model="vl"),
+        )
+        routed = {"endpoints": endpoints, "upstreams": {"eye": "vl"}, "images_to": {"m": "vl"}}
+        with stand_for({"r1": text, "eye": eye}, **routed) as stand:
+            image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+            message = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}
+            await stand.ask(post(chat(messages=[message])))
+            await stand.ask(post(chat()))
+            assert [json.loads(engine.requests[0].body)["model"] for engine in (eye, text)] == ["vl", "m"]
+            assert [len(engine.requests) for engine in (eye, text)] == [1, 1]
+            assert [row.upstream for row in stand.rows] == ["vl", "m"]
+
+    run_virtually(main())
+
+
 @pytest.mark.parametrize(
     ("asked", "tier", "sent"),
     [

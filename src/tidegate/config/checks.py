@@ -10,7 +10,7 @@ from tidegate.config.assemble import replica_names, slot_plans
 from tidegate.config.engine_checks import engine_problems
 from tidegate.config.origin import Path
 from tidegate.config.pool_checks import pool_problems
-from tidegate.config.problem import Problem
+from tidegate.config.problem import Problem, suggestion
 from tidegate.config.settings import Settings
 from tidegate.config.upstreams import Replica
 
@@ -84,6 +84,7 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
                 "has neither replicas nor an engine; give one URL under replicas",
                 also=((*here, "replicas"), (*here, "engine")),
             )
+        yield from _images(settings, alias)
         urls = (((*here, "replicas", index, "url"), each.url) for index, each in enumerate(upstream.replicas))
         yield from _twice(urls, "replica")
         for index, replica in enumerate(upstream.replicas):
@@ -92,6 +93,16 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
         if upstream.engine is not None:
             yield from engine_problems(upstream.engine, (*here, "engine"))
     yield from _twice(named, "replica name")
+
+
+def _images(settings: Settings, alias: str) -> Iterator[Problem]:
+    target, here = settings.upstreams[alias].images_to, ("upstreams", alias, "images_to")
+    if target is None:
+        return
+    if target not in settings.upstreams:
+        yield Problem(here, f"there is no upstream {target!r}{suggestion(target, settings.upstreams)}")
+    elif target == alias or settings.upstreams[target].images_to is not None:
+        yield Problem(here, f"must name an upstream that takes images itself, and {target} sends them on")
 
 
 def _replica(replica: Replica, here: Path, env: Mapping[str, str]) -> Iterator[Problem]:

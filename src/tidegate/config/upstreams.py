@@ -81,3 +81,5 @@ class Upstream(Section):
     """Engines that run already."""
     engine: Engine | None = None
     """An engine to start beside them."""
+    images_to: Annotated[str, Field(min_length=1)] | None = None
+    """Requests with images go to this upstream instead: one name for clients, and the content decides (SPEC S0-70)."""

@@ -104,8 +104,14 @@ def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) ->
         are_paths_strict=server.strict_paths,
         are_requests_logged=server.log_requests,
         are_rows_sent=config.lens.enabled or server.log_requests,
+        images_to=_images_to(config),
         is_cache_enabled=path.ladder.enabled and Rung.CACHE in path.ladder.order,
     )
+
+
+def _images_to(config: Config) -> dict[str, str]:
+    named = {alias: upstream.images_to for alias, upstream in config.upstreams.items()}
+    return {alias: target for alias, target in named.items() if target is not None}
 
 
 def keep_started(old: Config, new: Config) -> Config:
@@ -115,7 +121,8 @@ def keep_started(old: Config, new: Config) -> Config:
         engine = old.upstreams[alias].engine if alias in old.upstreams else None
         replicas = new.upstreams[alias].replicas if alias in new.upstreams else ()
         if engine is not None or replicas:
-            upstreams[alias] = Upstream(replicas=replicas, engine=engine)
+            images_to = new.upstreams[alias].images_to if alias in new.upstreams else None
+            upstreams[alias] = Upstream(replicas=replicas, engine=engine, images_to=images_to)
     bound = {key: getattr(old.server, key) for key in BOUND_AT_START}
     server = new.server.model_copy(update=bound)
     return new.model_copy(update={"upstreams": upstreams, "server": server, "lens": old.lens})
@@ -136,15 +143,18 @@ def _completed(replica: ReplicaConfig, plan: SlotPlan, told: Told | None) -> Rep
 def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) -> list[Endpoint]:
     """Where each replica is reached, configured ones first."""
     found = []
-    ranks = class_ranks(config)
+    ranks, sent_here = class_ranks(config), _images_to(config).values()
     for alias, upstream in config.upstreams.items():
         names = replica_names(alias, upstream)
+        # What was asked of another upstream names that one's model.
+        model = alias if alias in sent_here else None
         for name, replica in zip(names, upstream.replicas, strict=False):
             here, said = endpoint_of(replica, name, env), told.get(name, Told())
             priorities = ranks if replica.priority else ()
-            found.append(replace(here, kind=said.kind, model=here.model or said.model, priorities=priorities))
+            found.append(replace(here, kind=said.kind, model=here.model or said.model or model, priorities=priorities))
         if upstream.engine is not None:
             started = told.get(names[-1], Told()).endpoint or Endpoint(name=names[-1], host="127.0.0.1", port=0)
+            started = replace(started, model=started.model or model)
             is_ordered = isinstance(upstream.engine, Vllm) and upstream.engine.priority
             found.append(replace(started, priorities=ranks) if is_ordered else started)
     return found

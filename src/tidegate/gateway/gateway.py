@@ -87,6 +87,7 @@ class Gateway:
         self.limits = settings.limits
         self.timers = settings.timers
         self._are_paths_strict = settings.are_paths_strict
+        self._intake.images_to = settings.images_to
         self._keeps_answers = settings.is_cache_enabled
         self._shared.journal.are_rows_sent = settings.are_rows_sent
         self._models_body = _models_body(self._intake.models)

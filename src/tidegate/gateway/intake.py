@@ -50,6 +50,8 @@ class Intake:
         self.models = models
         """Public names, in the order of the configuration."""
         self.asks_usage = asks_usage
+        self.images_to: dict[str, str] = {}
+        """By upstream: where its requests with images go instead."""
         self._ratios = ratios
         self._draws = draws
 
@@ -112,6 +114,8 @@ class Intake:
 
     def _take_body(self, request: Request, call: Call, body: Body) -> None:
         fields = body.fields
+        if body.images and self.images_to:
+            request.upstream = self.images_to.get(request.upstream, request.upstream)
         request.streaming = fields.stream is True
         request.prompt_tokens = self._ratios.tokens(request.upstream, body)
         request.prompt_exact = body.prompt_tokens is not None

@@ -125,6 +125,8 @@ class Settings:
     """Tell the parent of each finished request; without, it has the counters only."""
     is_cache_enabled: bool = False
     """Compute cache keys and hand finished answers to the ladder."""
+    images_to: dict[str, str] = field(default_factory=dict)
+    """By upstream: where its requests with images go instead."""
     asks_usage: bool = False
     """Write ``stream_options.include_usage`` into streaming requests: exact token counts, at the price
     of one more event that the client did not ask for."""
