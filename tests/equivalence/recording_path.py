@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from tests.equivalence.story import Step, Story, decision_step
 from tidegate.policy.change import Diff, Drain
@@ -43,17 +44,27 @@ class Traits:
 PLAIN = Traits()
 
 
-class RecordingPath(Path):
+class RecordingPath:
+    """Stands before a ``Path``: what it does not write down, it hands on."""
+
     def __init__(self, config: PathConfig, now: float, traits: Mapping[str, Traits]) -> None:
         self.steps: list[Step] = []
         self.records: list[Record] = []
         self.whole: set[int] = set()
         """Permits whose answer comes in one piece, without a first token that anyone sees."""
         self._traits = traits
-        super().__init__(config, now)
+        self._path = Path(config, now)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._path, name)
+
+    @property
+    def as_path(self) -> Path:
+        """Itself, for those who ask for a ``Path`` and take what answers like one."""
+        return cast("Path", self)
 
     def story(self, now: float) -> Story:
-        return Story(steps=self.steps, records=self.records, view=self.view(now), dump=self.dump(now))
+        return Story(steps=self.steps, records=self.records, view=self._path.view(now), dump=self._path.dump(now))
 
     def _dressed(self, request: Request) -> Request:
         traits = self._traits.get(request.key or "", PLAIN)
@@ -74,35 +85,35 @@ class RecordingPath(Path):
     # ---- decisions --------------------------------------------------------------------------
 
     def offer(self, request: Request, now: float) -> Decision:
-        decision = super().offer(self._dressed(request), now)
+        decision = self._path.offer(self._dressed(request), now)
         self._decided(now, "offer", request.id, decision)
         return decision
 
     def advance(self, now: float) -> list[Verdict]:
-        verdicts = super().advance(now)
+        verdicts = self._path.advance(now)
         for verdict in verdicts:
             self._decided(now, "verdict", verdict.request_id, verdict.decision, verdict.ticket)
         return verdicts
 
     def again(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
-        decision = super().again(request_id, cause, now)
+        decision = self._path.again(request_id, cause, now)
         self._decided(now, "again", request_id, decision)
         return decision
 
     def _decided(self, now: float, call: str, request_id: int, decision: Decision, ticket: int | None = None) -> None:
         self.steps.append(decision_step(now, call, request_id, decision, ticket))
-        if isinstance(decision, Admit) and not self.find(request_id).request.streaming:
+        if isinstance(decision, Admit) and not self._path.find(request_id).request.streaming:
             self.whole.add(decision.permit.id)
 
     # ---- what is told -----------------------------------------------------------------------
 
     def cancel(self, ticket_id: int, now: float) -> None:
         self.steps.append(Step(at=now, call="cancel", ticket=ticket_id))
-        super().cancel(ticket_id, now)
+        self._path.cancel(ticket_id, now)
 
     def progress(self, permit: Permit, event: Progress, now: float, tokens: int = 0) -> None:
         self.steps.append(Step(at=now, call=event.value, subject=permit.request_id, replica=permit.replica))
-        super().progress(permit, event, now, tokens)
+        self._path.progress(permit, event, now, tokens)
 
     def settle(
         self,
@@ -117,7 +128,7 @@ class RecordingPath(Path):
     ) -> None:
         detail = f"{outcome.value} {output_tokens=} {prompt_tokens=} {worst_gap_s=} {still_running=}"
         self.steps.append(Step(at=now, call="settle", subject=permit.request_id, replica=permit.replica, detail=detail))
-        super().settle(
+        self._path.settle(
             permit,
             outcome,
             now,
@@ -129,14 +140,14 @@ class RecordingPath(Path):
 
     def close(self, request_id: int, now: float) -> Record:
         self.steps.append(Step(at=now, call="close", subject=request_id))
-        self.records.append(super().close(request_id, now))
+        self.records.append(self._path.close(request_id, now))
         return self.records[-1]
 
     def observe(self, replica_name: str, reading: Reading, now: float) -> None:
         self.steps.append(Step(at=now, call="observe", subject=replica_name, detail=str(reading)))
-        super().observe(replica_name, reading, now)
+        self._path.observe(replica_name, reading, now)
 
     def apply(self, change: PathConfig | Drain, now: float) -> Diff:
-        diff = super().apply(change, now)
+        diff = self._path.apply(change, now)
         self.steps.append(Step(at=now, call="apply", detail="; ".join(diff.lines)))
         return diff

@@ -112,7 +112,7 @@ class Stage:
 def play_simulated(script: Script) -> Story:
     """With the simulator's driver on its heap of events."""
     stage = Stage(script, Clock())
-    driver = simulate.Driver(stage.path, list(stage.replicas), stage.clients, stage.clock)
+    driver = simulate.Driver(stage.path.as_path, list(stage.replicas), stage.clients, stage.clock)
     stage.set_going(driver, driver.apply)
     stage.clock.run(until=script.ends_at)
     return stage.story()
@@ -123,8 +123,8 @@ def play_gateway(script: Script, driver_type: type[gateway.Driver] = gateway.Dri
     loop = OrderedLoop()
     try:
         stage = Stage(script, LoopClock(loop))
-        driver = driver_type(stage.path, loop)
-        front = GatewayFront(stage.path, driver, list(stage.replicas), stage.clients, stage.clock)
+        driver = driver_type(stage.path.as_path, loop)
+        front = GatewayFront(stage.path.as_path, driver, list(stage.replicas), stage.clients, stage.clock)
         stage.set_going(front, driver.apply)
         loop.run_until(script.ends_at)
         return stage.story()

@@ -8,10 +8,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from tidegate.gateway.client_connection import ClientConnection
-from tidegate.gateway.driver import Applicant, Driver
+from tidegate.gateway.door import Door
+from tidegate.gateway.driver import Driver
 from tidegate.gateway.engine_connection import EngineConnection
 from tidegate.gateway.gateway import Gateway, Surroundings
 from tidegate.gateway.journal import Journal
@@ -20,6 +21,7 @@ from tidegate.gateway.tally import Counter, Tally
 from tidegate.gateway.ticker import Ticker
 from tidegate.lens.metrics import Metrics
 from tidegate.lens.row import Row
+from tidegate.policy.decisions import Decision
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
@@ -197,16 +199,19 @@ def chat(**fields: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 16, **fields}
 
 
-class NotedDriver(Driver):
-    """Keeps what was offered."""
+class NotedPath:
+    """Keeps what was offered; a ``Door``."""
 
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(path, loop)
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self.offered: list[Request] = []
 
-    def offer(self, request: Request, applicant: Applicant) -> None:
+    def offer(self, request: Request, now: float) -> Decision:
         self.offered.append(request)
-        super().offer(request, applicant)
+        return self._path.offer(request, now)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._path, name)
 
 
 class Stand:
@@ -221,7 +226,8 @@ class Stand:
         """By replica name; an endpoint of a kind that counts is asked here."""
         self.metrics = Metrics(["m"], settings.path.classes.classes, 0.0)
         self.path = Path(settings.path, self.loop.time())
-        self.driver = NotedDriver(self.path, self.loop)
+        self.noted = NotedPath(self.path)
+        self.driver = Driver(cast("Door", self.noted), self.loop)
         draws = itertools.count(0x9E3779B97F4A7C15, 0x9E3779B97F4A7C15)
         around = Surroundings(
             loop=self.loop,
@@ -237,7 +243,7 @@ class Stand:
 
     @property
     def source_of_last_request(self) -> str | None:
-        return self.driver.offered[-1].source
+        return self.noted.offered[-1].source
 
     async def dial(self, endpoint: Endpoint, make: Callable[[], EngineConnection]) -> EngineConnection:
         engine = self.engines[endpoint.name]

@@ -124,7 +124,7 @@ def test_nothing_is_left_open_after_any_misbehaviour(seed: int, sequences: int) 
             view = stand.path.view(stand.loop.time())
             assert (view["open_requests"], view["waiting"], stand.driver.waiting) == (0, 0, 0)
             assert len({row.id for row in stand.rows}) == len(stand.rows)
-            assert len([row for row in stand.rows if row.upstream]) == len(stand.driver.offered)
+            assert len([row for row in stand.rows if row.upstream]) == len(stand.noted.offered)
 
     run_virtually(main())
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from tidegate.gateway.door import Door
 from tidegate.gateway.relay import Relay
 from tidegate.policy.change import Diff, Drain
 from tidegate.policy.classes import classify
 from tidegate.policy.decisions import Admit, Answer, Decision, Refuse, Wait
 from tidegate.policy.outcomes import Outcome
-from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Permit, Progress
 from tidegate.policy.reading import Reading
@@ -39,7 +39,7 @@ class Applicant(Protocol):
 class Driver:
     """Drives one ``Path`` by the event loop, with one timer. Not thread-safe."""
 
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, path: Door, loop: asyncio.AbstractEventLoop) -> None:
         self._path = path
         self._loop = loop
         self.now = loop.time

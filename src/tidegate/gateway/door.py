@@ -1,0 +1,51 @@
+"""What the driver calls: ``policy.path.Path``, or what a test puts before one.
+
+Compiled classes cannot be subclassed by interpreted ones, so that whoever wants to watch a ``Path`` stands in
+front of it instead.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tidegate.policy.change import Diff, Drain
+from tidegate.policy.decisions import Admit, Answer, Decision, Refuse, Verdict
+from tidegate.policy.outcomes import Outcome
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.permit import Permit, Progress
+from tidegate.policy.reading import Reading
+from tidegate.policy.record import Record
+from tidegate.policy.request import Request
+from tidegate.policy.upstream import Upstream
+
+
+class Door(Protocol):
+    """As ``Path``, method by method."""
+
+    config: PathConfig
+    upstreams: dict[str, Upstream]
+
+    def offer(self, request: Request, now: float) -> Decision: ...
+    def advance(self, now: float) -> list[Verdict]: ...
+    def cancel(self, ticket_id: int, now: float) -> None: ...
+    def progress(self, permit: Permit, event: Progress, now: float, tokens: int = 0) -> None: ...
+    def again(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse: ...
+    def settle(
+        self,
+        permit: Permit,
+        outcome: Outcome,
+        now: float,
+        *,
+        output_tokens: int | None = None,
+        prompt_tokens: int | None = None,
+        worst_gap_s: float | None = None,
+        still_running: bool = False,
+    ) -> None: ...
+    def close(self, request_id: int, now: float) -> Record: ...
+    def remember(self, cache_key: bytes, body: bytes, now: float) -> None: ...
+    def observe(self, replica_name: str, reading: Reading, now: float) -> None: ...
+    def apply(self, change: PathConfig | Drain, now: float) -> Diff: ...
+    def output_tokens(self, request: Request, upstream: Upstream) -> int: ...
+    def next_wakeup(self) -> float | None: ...
+    def view(self, now: float) -> dict[str, object]: ...
+    def dump(self, now: float) -> dict[str, object]: ...
