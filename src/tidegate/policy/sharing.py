@@ -30,7 +30,7 @@ class Sharing:
         groups = {group.name: group for pool in self.pools for group in pool.groups}
         for upstream in upstreams.values():
             joined = [_join(replica, groups) for replica in upstream.replicas]
-            self._members[upstream.name] = [*dict.fromkeys(group for group in joined if group is not None)]
+            self._members[upstream.name] = [*dict.fromkeys([group for group in joined if group is not None])]
             upstream.survey()
         for replica in leaving:
             _join(replica, groups)
