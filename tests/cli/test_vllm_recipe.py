@@ -246,6 +246,23 @@ def test_serve_starts_it_says_its_slots_and_ends_it(tmp_path: Path) -> None:
     asyncio.run(live())
 
 
+def test_the_service_is_there_while_its_engine_starts_and_goes_on_when_another_cannot(tmp_path: Path) -> None:
+    async def live() -> None:
+        python = scripted_python(tmp_path)
+        engines = [section(tmp_path, python=python, model=checkpoint(tmp_path, name)) for name in ("refused", "sound")]
+        upstreams = {name: {"engine": engine} for name, engine in zip(("bad", "good"), engines, strict=True)}
+        (tmp_path / "tidegate.yaml").write_text(json.dumps({"upstreams": upstreams}))
+        async with serving(*PORTS, folder=tmp_path) as served:
+            await served.printed("OpenAI API at")
+            assert "serves at" not in served.text
+            await served.printed("good-vllm: vLLM 0.32.0 serves at")
+            await served.printed("Server ready.")
+            assert "bad-vllm: the engine: vLLM ended with status 1 during its start" in served.text
+            assert (await served.ask("/ready"))[0] == 200
+
+    asyncio.run(live())
+
+
 def test_a_replica_sleeps_and_wakes_by_order_and_gets_no_requests_meanwhile(tmp_path: Path) -> None:
     async def live() -> None:
         configuration(tmp_path, can_sleep=True)

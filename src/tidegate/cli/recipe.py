@@ -23,8 +23,8 @@ class Recipe:
     launch: Launch
     loading_line: str
     """The start log's line before the wait (SPEC S0-11)."""
-    is_measured: bool = False
-    """Its pool is asked for once it serves; otherwise ``told`` is exact."""
+    is_slow: bool = False
+    """It takes minutes to start, so nothing else waits for it, and its pool is asked for once it serves."""
     can_sleep: bool = False
     warnings: tuple[str, ...] = ()
     supervision: SupervisorConfig = field(default_factory=SupervisorConfig)

@@ -117,7 +117,30 @@ class Replicas:
             self._say("info" if each.told is not None else "warning", each.line())
 
     async def watch(self) -> None:
-        """Ask again those that did not answer at first, for ever."""
+        """Bring up what takes long, and ask again those that did not answer at first, for ever.
+
+        Raises EngineError when the only replica that there is cannot start.
+        """
+        await asyncio.gather(self._bring_up(), self._ask_the_silent())
+
+    async def _bring_up(self) -> None:
+        """One after the other: vLLM measures the memory of its GPU while it starts."""
+        for started in [each for each in self._started.values() if each.is_slow]:
+            try:
+                await self._up(started)
+            except EngineError:
+                # Its end has been told already. The others serve on without it.
+                if len(self._given) + len(self._started) == 1:
+                    raise
+            else:
+                self._on_change()
+
+    async def _up(self, started: Started) -> None:
+        self._say("info", started.loading_line)
+        await started.start()
+        self._say("info", weights_line(started.resident_bytes))
+
+    async def _ask_the_silent(self) -> None:
         while True:
             await asyncio.sleep(ASK_AGAIN_EVERY_S)
             silent = [given for given in self._given.values() if given.told is None]
@@ -129,7 +152,7 @@ class Replicas:
                 self._on_change()
 
     async def start(self, config: Config) -> None:
-        """Start the engines of our own and wait until they serve. Raises EngineError."""
+        """Prepare the engines of our own, and start those that are ready in a moment. Raises EngineError."""
         for plan in slot_plans(config):
             section = config.upstreams[plan.upstream].engine
             if section is None or plan.path[-1] != "engine":
@@ -138,10 +161,9 @@ class Replicas:
             recipe = await asyncio.to_thread(recipe_of, section, plan)
             for line in recipe.warnings:
                 self._say("error", line)
-            self._say("info", recipe.loading_line)
             started = self._started[plan.replica] = Started(plan.replica, recipe, self._say, self._on_state)
-            await started.start()
-            self._say("info", weights_line(started.resident_bytes))
+            if not started.is_slow:
+                await self._up(started)
 
     async def close(self) -> None:
         """Stop the engines of our own."""

@@ -1,7 +1,7 @@
 """What ``tidegate serve`` runs: engines, readings, the data process and the admin port, in one parent.
 
-This is where gateway and fleet meet. Order of start: admin port, engines, data process, readings;
-of the end: data process (drained), readings, engines, admin port.
+This is where gateway and fleet meet. Order of start: admin port, engines (a vLLM comes up while the rest serves),
+data process, readings; of the end: data process (drained), readings, engines, admin port.
 """
 
 from __future__ import annotations

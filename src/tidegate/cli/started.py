@@ -29,7 +29,8 @@ class Started:
         """What is known of it; completed by its own figures once it serves."""
         self.can_sleep = recipe.can_sleep
         self._product = recipe.product
-        self._is_measured = recipe.is_measured
+        self.is_slow = recipe.is_slow
+        self.loading_line = recipe.loading_line
         self._say = say
         self._on_state = on_state
         self._supervisor = Supervisor(recipe.launch, self, self._is_alive, recipe.supervision)
@@ -40,7 +41,7 @@ class Started:
         """Run it, and wait until it serves. Raises EngineError with its own reason when it cannot."""
         self._task = asyncio.create_task(self._supervisor.run())
         await self._supervisor.ready()
-        if self._is_measured:
+        if self.is_slow:
             await self._measure()
 
     async def _measure(self) -> None:

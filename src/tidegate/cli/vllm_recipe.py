@@ -58,7 +58,7 @@ def vllm_recipe(alias: str, name: str, section: Vllm, plan: SlotPlan) -> Recipe:
             name
         ),
         loading_line=f"Loading model weights... ({section.model}, vLLM {command.version} on {section.device})",
-        is_measured=True,
+        is_slow=True,
         can_sleep=section.can_sleep,
         warnings=(command.warning,) if command.warning else (),
         supervision=SupervisorConfig(
