@@ -4,8 +4,9 @@
 
 FOLDER holds the comparison: ``scripts/`` (a mock engine and a load client in C, ``bench.py`` and
 ``alt.py``), ``conf/``, ``bodies/`` and ``floor/``. It is copied, never written to. PEERs are names
-that its ``bench.py`` knows; nginx is always one of them. ``--gate`` fails above 4 × nginx per request
-or 1.7 × per chunk (DESIGN's budget) for the row in which nobody waits.
+that its ``bench.py`` knows; nginx is always one of them. The compiled build is measured beside the
+pure one when ``make compiled`` has made it. ``--gate`` fails above 4 × nginx per request or 1.7 × per
+chunk (DESIGN's budget) for the row in which nobody waits, of the compiled build where there is one.
 
 All gateways run at once and are loaded in turns, in random order within each round; the figure is
 the median of the per-round ratios, because the same machine gives twice the time from one minute to
@@ -34,6 +35,13 @@ ROWS = {
 }
 """Arguments of ``front.py``: port, engine's port, replicas, sequences per replica. With 8 sequences and
 64 connections every request waits once."""
+COMPILED = Path(__file__).resolve().parent.parent / "build" / "compiled"
+COMPILED_ROWS = {
+    "tidegate-compiled": ["9304", "9100"],
+    "tidegate-compiled-8-replicas": ["9305", "9100", "8"],
+    "tidegate-compiled-all-wait": ["9306", "9100", "1", "8"],
+}
+"""The same on the compiled build, where ``make compiled`` has made one."""
 MOST_PER_REQUEST = 4.0
 MOST_PER_CHUNK = 1.7
 TOOLS = ("mock", "cli", "calib")
@@ -57,14 +65,19 @@ def prepare(source: Path, folder: Path) -> None:
         python.chmod(0o755)
 
 
+def rows() -> dict[str, list[str]]:
+    return ROWS | COMPILED_ROWS if (COMPILED / "stamp").exists() else ROWS
+
+
 def run(folder: Path, rounds: int, names: list[str]) -> dict[str, Any]:
     """The alternated comparison; figures by name."""
     os.environ["PEERS_ROOT"] = str(folder)
     os.environ["OUT"] = "tidegate"
     sys.path.insert(0, str(folder / "scripts"))
     peers = importlib.import_module("bench")
-    for name, arguments in ROWS.items():
-        peers.peer(name, int(arguments[0]), [sys.executable, str(FRONT), *arguments])
+    for name, arguments in rows().items():
+        path = ["env", f"PYTHONPATH={COMPILED}"] if name in COMPILED_ROWS else []
+        peers.peer(name, int(arguments[0]), [*path, sys.executable, str(FRONT), *arguments])
     sys.argv = ["alt.py", str(rounds), *names]
     runpy.run_path(str(folder / "scripts" / "alt.py"), run_name="__main__")
     figures: dict[str, Any] = json.loads((folder / "results" / "tidegate.json").read_text())
@@ -72,9 +85,9 @@ def run(folder: Path, rounds: int, names: list[str]) -> dict[str, Any]:
 
 
 def table(figures: dict[str, Any]) -> str:
-    lines = [f"{'':22}{'x nginx/request':>16}{'x nginx/chunk':>15}{'us/request':>12}{'us/chunk':>10}{'spread':>12}"]
+    lines = [f"{'':30}{'x nginx/request':>16}{'x nginx/chunk':>15}{'us/request':>12}{'us/chunk':>10}{'spread':>12}"]
     lines += [
-        f"{name:22}{row['x_nginx_req']:>16}{row['x_nginx_chunk']:>15}{row['us_req']:>12}{row['us_chunk']:>10}"
+        f"{name:30}{row['x_nginx_req']:>16}{row['x_nginx_chunk']:>15}{row['us_req']:>12}{row['us_chunk']:>10}"
         f"{row['spread_req'][0]:>8}-{row['spread_req'][1]}"
         for name, row in figures.items()
     ]
@@ -115,12 +128,12 @@ def main() -> int:
         shown = sys.stdout
         sys.stdout = nowhere if options.json else sys.stdout
         try:
-            figures = run(folder, options.rounds, list(dict.fromkeys(["nginx", *options.peers, *ROWS])))
+            figures = run(folder, options.rounds, list(dict.fromkeys(["nginx", *options.peers, *rows()])))
         finally:
             sys.stdout = shown
             os.chdir(FRONT.parent)
     print(json.dumps(figures) if options.json else table(figures))
-    found = verdict(figures["tidegate"])
+    found = verdict(figures.get("tidegate-compiled", figures["tidegate"]))
     for problem in found:
         print(problem, file=sys.stderr)
     return 1 if options.gate and found else 0

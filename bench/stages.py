@@ -1,11 +1,13 @@
 """What each stage of a request costs inside the data process: the table of DESIGN, section 5.
 
     python bench/stages.py [--json]
+    PYTHONPATH=build/compiled python bench/stages.py
 
 One process, no sockets: bytes go in, bytes come out, the transports do nothing. So kernel, loop and
 uvloop are not in it (bench/peers.py has them). Each stage's functions are timed where they stand,
 inside whole requests; what is left over is the gateway's own glue and counts as framing. The figures
-are CPU time, of the fastest of many short runs: anything else on the machine only ever adds.
+are CPU time, of the fastest of many short runs: anything else on the machine only ever adds. Compiled
+code calls its own functions directly, so that of the compiled build only the totals can be told.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any
 
 from rows.front import MODEL
 
+from tidegate.cli.build import COMPILED, build
 from tidegate.gateway import exchange as exchange_module
 from tidegate.gateway.call import Call
 from tidegate.gateway.client_connection import ClientConnection
@@ -215,6 +218,8 @@ def stages() -> dict[str, dict[str, float]]:
     cases = {"nobody waits": nobody_waits, "waits": all_wait, "refused": all_refused}
     gc.disable()
     plain = {name: measure(case, Clock())["whole"] for name, case in cases.items()}
+    if build() == COMPILED:
+        return {name: {"total": total} for name, total in plain.items()}
     clock = Clock()
     clock.watch("auth, headers, body fields", Intake, "read", "cache_key")
     clock.watch("auth, headers, body fields", Call, "bytes_for")
