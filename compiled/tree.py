@@ -27,7 +27,7 @@ TREE = ROOT / "build" / "compiled"
 WORK = ROOT / "build" / "compiling"
 """Generated C, objects and mypy's cache: what makes the next build quicker."""
 STAMP = TREE / "stamp"
-OPTIMISATION = "3"
+OPTIMISATION = "2"
 
 NO_COMPILER = """\
 tidegate: the compiled build needs a C compiler, and '{name}' is not there.

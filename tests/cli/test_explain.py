@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import run
+from tidegate.cli.build import build
 from tidegate.cli.explain import FIELDS
 
 YAML = """\
@@ -56,6 +57,10 @@ def test_the_timeout_tree_the_slots_and_the_gate_that_binds_follow(capsys: pytes
     assert ended.err.startswith("WARN 256 sequences asked of chat-0")
 
 
+def test_it_says_which_build_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"Configuration (tidegate.yaml), {build()} build\n" in run(capsys, "explain").out
+
+
 def test_slots_that_are_off_are_told_so(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert "chat-0: slots are off" in run(capsys, "explain", "--set", "slots.enabled=false").out
     (folder / "tidegate.yaml").write_text("")
@@ -69,6 +74,7 @@ def test_json_is_one_object_with_the_fields_of_the_schema(capsys: pytest.Capture
     assert {name.split("[")[0].split(".")[0] for name in fields} == told.keys()
     (replica,) = told["replicas"]
     assert {name.removeprefix("replicas[].") for name in fields if name.startswith("replicas[].")} <= replica.keys()
+    assert told["build"] == build()
     assert (replica["slots"], replica["recommended_sequences"], replica["gates"]["binds"]) == (100, 80, "slots")
     host = next(each for each in told["values"] if each["key"] == "server.host")
     assert host == {"key": "server.host", "value": "${HOST}", "origin": "file", "place": "tidegate.yaml:1:28"}

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tidegate.cli.engine_commands import engine_commands
+from tidegate.cli.build import build
 from tidegate.cli.explain_key import explain_key
 from tidegate.cli.explain_request import explain_request
 from tidegate.cli.options import AsJson, ConfigFile, Schema, Sets, Upstreams, configured, print_json, print_schema
@@ -21,6 +22,7 @@ from tidegate.config.slot_plan import SlotPlan, allocation_lines
 from tidegate.config.tree import leaves
 
 FIELDS = {
+    "build": "which build of Tidegate this is: compiled, or pure Python",
     "file": "the YAML that was read; null when there was none",
     "warnings": "what works, but perhaps not as meant",
     "values[]": "every key: key, value, origin (default, file, env, alias, flag, stability.json, mode), place",
@@ -101,6 +103,7 @@ def _values(settings: Settings) -> list[dict[str, Any]]:
 
 def _plain(settings: Settings, plans: list[tuple[SlotPlan, Gates]], commands: Mapping[str, str]) -> dict[str, Any]:
     return {
+        "build": build(),
         "file": None if settings.file is None else str(settings.file),
         "warnings": list(settings.warnings),
         "values": _values(settings),
@@ -131,7 +134,7 @@ def _plan_plain(plan: SlotPlan) -> dict[str, Any]:
 def _print(settings: Settings, plans: list[tuple[SlotPlan, Gates]], commands: Mapping[str, str]) -> None:
     for warning in settings.warnings:
         typer.echo(f"WARN {warning}", err=True)
-    typer.echo(f"Configuration ({settings.file or 'no file'})\n")
+    typer.echo(f"Configuration ({settings.file or 'no file'}), {build()} build\n")
     values = _values(settings)
     width = max(len(each["key"]) for each in values)
     for each in values:
