@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tidegate.cli.engine_commands import engine_commands
 from tidegate.cli.build import build
+from tidegate.cli.engine_commands import engine_commands
 from tidegate.cli.explain_key import explain_key
 from tidegate.cli.explain_request import explain_request
 from tidegate.cli.options import AsJson, ConfigFile, Schema, Sets, Upstreams, configured, print_json, print_schema
