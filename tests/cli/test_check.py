@@ -69,6 +69,7 @@ def test_json_is_one_object_whatever_the_verdict(capsys: pytest.CaptureFixture[s
         "at": "http://127.0.0.1:9",
         "slots": 96,
         "sequences": 96,
+        "command": None,
     }
     assert sound["summary"]["set"]["file"] == 7
     (folder / "tidegate.yaml").write_text(FAULTY)
