@@ -9,7 +9,6 @@ the interpreter passes over. Nothing is done when nothing changed since the last
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.metadata
 import os
@@ -19,6 +18,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from compiled.dataclasses import prepared
 from compiled.rooms import compiled_files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,34 +76,6 @@ def mirror(folder: Path) -> None:
             shutil.copyfile(path, target)
 
 
-APPENDED = """
-vars({name})["__annotations__"].update({types})
-"""
-APPENDED_IF_FROZEN = """
-setattr({name}, "__getstate__", getattr(__import__("dataclasses"), "_dataclass_getstate"))
-setattr({name}, "__setstate__", getattr(__import__("dataclasses"), "_dataclass_setstate"))
-"""
-
-
-def complete_dataclasses(file: Path) -> None:
-    """Make the compiled dataclasses of a copied file what they are without mypyc.
-
-    It leaves ``tuple`` of ``tuple[Rung, ...]`` and nothing of ``float | None``, and pydantic and msgspec read values
-    by these types; and it keeps ``dataclass`` from adding what makes a frozen one with slots copyable. The lines are
-    appended, so that those of tracebacks stay the source's.
-    """
-    text = file.read_text()
-    for node in ast.parse(text).body:
-        if not isinstance(node, ast.ClassDef):
-            continue
-        decorators = " ".join(ast.unparse(each) for each in node.decorator_list)
-        if "dataclass" in decorators:
-            fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
-            types = {ast.unparse(each.target): ast.unparse(each.annotation) for each in fields}
-            text += (APPENDED + APPENDED_IF_FROZEN * ("frozen=True" in decorators)).format(name=node.name, types=types)
-    file.write_text(text)
-
-
 def compile_modules() -> None:
     """Run mypyc and the C compiler on a copy of the source; what comes out goes into the tree."""
     from mypyc.build import mypycify  # noqa: PLC0415  # slow, and a tree that is current does not need it
@@ -112,7 +84,7 @@ def compile_modules() -> None:
     os.chdir(WORK)  # mypy finds the package, and keeps its cache, where it runs
     files = [str(path) for path in compiled_files(Path("tidegate"))]
     for file in files:
-        complete_dataclasses(Path(file))
+        Path(file).write_text(prepared(Path(file).read_text()))
     modules = mypycify(
         ["--no-error-summary", *files], opt_level=OPTIMISATION, debug_level="0", group_name="tidegate", target_dir="c"
     )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import sys
-import typing
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -13,20 +10,6 @@ import pytest
 from compiled import tree
 from compiled.rooms import ROOMS, compiled_files
 from compiled.wheel import TAG, record
-
-DATACLASSES = '''
-from __future__ import annotations
-from dataclasses import dataclass
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    first: tuple[int, ...]
-    second: float | None = None
-
-class Plain:
-    """No fields of which anyone asks the types."""
-    size: int
-'''
 
 
 def test_every_file_of_the_policies_is_compiled_and_no_package_is() -> None:
@@ -77,24 +60,6 @@ def test_a_mirror_touches_only_what_changed(tmp_path: Path) -> None:
     assert path.stat().st_mtime_ns == written_at
     assert errors.read_bytes() == (tree.SOURCE / "errors.py").read_bytes()
     assert not gone.exists()
-
-
-def test_a_dataclass_has_its_types_and_can_be_copied(tmp_path: Path) -> None:
-    file = tmp_path / "pairs.py"
-    file.write_text(DATACLASSES)
-    tree.complete_dataclasses(file)
-    assert file.read_text().startswith(DATACLASSES)
-    spec = spec_from_file_location("pairs", file)
-    assert spec is not None
-    assert spec.loader is not None
-    pairs = module_from_spec(spec)
-    sys.modules["pairs"] = pairs
-    try:
-        spec.loader.exec_module(pairs)
-        assert typing.get_type_hints(pairs.Pair) == {"first": tuple[int, ...], "second": float | None}
-        assert copy.deepcopy(pairs.Pair((1, 2))) == pairs.Pair((1, 2))
-    finally:
-        del sys.modules["pairs"]
 
 
 def test_a_wheel_names_its_platform_and_records_its_files() -> None:

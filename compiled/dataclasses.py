@@ -1,0 +1,62 @@
+"""What mypyc leaves out of a dataclass, put into the copy of the source that it compiles.
+
+- It keeps ``tuple`` of ``tuple[Rung, ...]`` and nothing of ``float | None``; pydantic and msgspec read values by
+  these types.
+- It keeps ``dataclass`` from adding what makes a frozen one with slots copyable.
+- The constructor stays the one that ``dataclass`` writes, in Python, which costs more than all else about a
+  small value. A plain value of the hot path gets one that is compiled.
+
+No line moves, so that tracebacks point into the source.
+"""
+
+from __future__ import annotations
+
+import ast
+
+PLAIN = "@dataclass(slots=True)"
+PLAIN_WITH_OWN_INIT = "@dataclass(slots=True, init=False)"
+TYPES = """
+vars({name})["__annotations__"].update({types})
+"""
+STATE = """
+setattr({name}, "__getstate__", getattr(__import__("dataclasses"), "_dataclass_getstate"))
+setattr({name}, "__setstate__", getattr(__import__("dataclasses"), "_dataclass_setstate"))
+"""
+
+
+def prepared(source: str) -> str:
+    """The source of one module, as mypyc gets it."""
+    lines = source.splitlines()
+    end = ""
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        decorator = next((each for each in node.decorator_list if "dataclass" in ast.unparse(each)), None)
+        if decorator is None:
+            continue
+        fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+        types = {ast.unparse(each.target): ast.unparse(each.annotation) for each in fields}
+        end += TYPES.format(name=node.name, types=types)
+        if "frozen=True" in ast.unparse(decorator):
+            end += STATE.format(name=node.name)
+        if lines[decorator.lineno - 1] == PLAIN and has_plain_defaults(fields):
+            lines[decorator.lineno - 1] = PLAIN_WITH_OWN_INIT
+            lines[node.end_lineno or 0 : (node.end_lineno or 0) + 1] = [constructor(node, fields)]
+    return "\n".join([*lines, end])
+
+
+def has_plain_defaults(fields: list[ast.AnnAssign]) -> bool:
+    """None is made anew for each value, as by ``field(default_factory=...)``."""
+    return not any(isinstance(each.value, ast.Call) for each in fields)
+
+
+def constructor(node: ast.ClassDef, fields: list[ast.AnnAssign]) -> str:
+    """In one line, which takes the place of the empty one behind the class."""
+    parameters, statements = ["self"], []
+    for each in fields:
+        name, default = ast.unparse(each.target), "" if each.value is None else f" = {ast.unparse(each.value)}"
+        parameters.append(f"{name}: {ast.unparse(each.annotation)}{default}")
+        statements.append(f"self.{name} = {name}")
+    if any(isinstance(each, ast.FunctionDef) and each.name == "__post_init__" for each in node.body):
+        statements.append("self.__post_init__()")
+    return f"    def __init__({', '.join(parameters)}) -> None: {'; '.join(statements)}"
