@@ -170,6 +170,14 @@ def test_every_word_of_the_section_reaches_the_command_and_keys_only_the_environ
     assert env["VLLM_API_KEY"] not in " ".join(words)
 
 
+@pytest.mark.parametrize(
+    ("asynchronous", "scheduler"), [(True, "AsyncReservingScheduler"), (False, "ReservingScheduler")]
+)
+def test_the_scheduler_is_the_one_for_how_steps_overlap(tmp_path: Path, asynchronous: bool, scheduler: str) -> None:
+    words, _ = command_words(tmp_path, asynchronous=asynchronous)
+    assert words[words.index("--scheduler-cls") + 1] == f"tidegate.engines.vllm.scheduler.{scheduler}"
+
+
 def test_more_sequences_than_slots_are_lowered_before_the_engine_starts(tmp_path: Path) -> None:
     # C1: a pool of 24 GiB in slots of 256 MiB is 96 slots.
     asked: dict[str, Any] = {"sequences": 256, "kv_blocks": None, "block_tokens": None, "kv_bytes": "24GiB"}

@@ -100,7 +100,7 @@ def command_of(alias: str, section: Vllm, plan: SlotPlan) -> VllmCommand:
         queued_tokens=section.queued_tokens,
         reservation=reservation,
         drain_s=section.drain_s,
-        is_asynchronous=is_gpu,
+        is_asynchronous=is_gpu and section.asynchronous,
         can_sleep=section.can_sleep,
         python=python,
         version=installed_version(python),

@@ -96,6 +96,8 @@ class Vllm(Section):
     """--max-num-queued-reqs, running and waiting: vLLM answers 503 to more, the second line behind our queue."""
     queued_tokens: Positive | None = None
     """--max-num-queued-tokens, likewise."""
+    asynchronous: bool = True
+    """Scheduling overlaps the GPU's step; off for speculative decoding under a reservation. A CPU has none."""
     reservation: Reservation = Reservation()
     """Our scheduler inside vLLM."""
     devices: tuple[Text, ...] = ()
