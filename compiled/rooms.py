@@ -25,7 +25,7 @@ ROOMS = (
     Room("lens", ("edge.py", "metrics.py"), "counts every request"),
     Room(
         "wire",
-        ("header_names.py", "requests.py", "responses.py", "sse.py"),
+        ("body.py", "header_names.py", "requests.py", "responses.py", "sse.py"),
         "reads every head, and looks at every chunk",
     ),
     Room(
@@ -34,6 +34,7 @@ ROOMS = (
             "access.py",
             "call.py",
             "client_connection.py",
+            "counting.py",
             "driver.py",
             "engine_connection.py",
             "error_answer.py",

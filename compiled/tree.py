@@ -18,7 +18,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from compiled.dataclasses import prepared
+from compiled.prepared import prepared
 from compiled.rooms import compiled_files
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-import pytest
-
 from tests.gateway.test_channel import ROW, Wire
-from tidegate.gateway import outbox as outbox_module
 from tidegate.gateway.channel import Channel, ChildEnd, open_child_end, open_parent_end
 from tidegate.gateway.messages import Down, Records, Up
 from tidegate.gateway.outbox import ROWS_PER_MESSAGE, Outbox
@@ -53,13 +50,11 @@ def test_a_full_batch_leaves_at_once_and_the_rest_at_the_drain() -> None:
     asyncio.run(run())
 
 
-def test_while_the_parent_does_not_read_the_oldest_rows_are_lost_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_module, "MOST_WAITING", 10)
-
+def test_while_the_parent_does_not_read_the_oldest_rows_are_lost_and_counted() -> None:
     async def run() -> None:
         wire = Wire()
         channel = child_end(wire)
-        outbox = Outbox(channel, asyncio.get_running_loop())
+        outbox = Outbox(channel, asyncio.get_running_loop(), most_waiting=10)
         channel.pause_writing()
         for row in rows(25):
             outbox.add(row)

@@ -15,8 +15,9 @@ from tidegate.gateway.hints import TIER_CLASSES, hints
 from tidegate.gateway.routes import Route
 from tidegate.policy.classes import OTHER
 from tidegate.policy.request import Request
-from tidegate.wire.body import Body, Fields
+from tidegate.wire.body import Body
 from tidegate.wire.errors import Mistake
+from tidegate.wire.fields import Fields
 from tidegate.wire.header_names import CONTENT_ENCODING, CONTENT_TYPE, OURS_IN, X_REQUEST_ID
 from tidegate.wire.requests import Incoming
 

@@ -19,9 +19,10 @@ MOST_WAITING = 16_384
 class Outbox:
     """Batches rows: one message per 128 rows or 0.2 s. Owned by the data process's loop."""
 
-    def __init__(self, channel: ChildEnd, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, channel: ChildEnd, loop: asyncio.AbstractEventLoop, most_waiting: int = MOST_WAITING) -> None:
         self._channel = channel
         self._loop = loop
+        self._most_waiting = most_waiting
         self._rows: deque[Row] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self.lost = 0
@@ -32,7 +33,7 @@ class Outbox:
 
     def add(self, row: Row) -> None:
         """Send ``row`` soon."""
-        if len(self._rows) >= MOST_WAITING:
+        if len(self._rows) >= self._most_waiting:
             self._rows.popleft()
             self.lost += 1
         self._rows.append(row)

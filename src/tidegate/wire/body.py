@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tidegate.errors import ProtocolError
+from tidegate.wire.fields import Fields
 
 CUT_ABOVE_BYTES = 64 * 1024
 """Bodies longer than this have their data URIs set aside before JSON is decoded: decoding holds
@@ -16,27 +17,6 @@ SHORTEST_CUT_BYTES = 1024
 
 _NO_MARKER = re.compile(rb"(?!)")
 _IMAGE_PART = re.compile(rb'"type"\s*:\s*"(?:image_url|input_image|image)"')
-
-
-class Fields(msgspec.Struct):
-    """What is read of a chat, completion or embedding request. Absent and null are the same."""
-
-    model: str | None = None
-    stream: bool | None = None
-    stream_options: dict[str, Any] | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    max_output_tokens: int | None = None
-    """The name in the Responses API, which passes as class ``other``."""
-    n: int | None = None
-    best_of: int | None = None
-    messages: msgspec.Raw = msgspec.Raw()
-    prompt: msgspec.Raw = msgspec.Raw()
-    input: msgspec.Raw = msgspec.Raw()
-    service_tier: str | None = None
-    user: str | None = None
-    priority: msgspec.Raw = msgspec.Raw()
-    """vLLM's; whoever may set it decides who is served first."""
 
 
 _fields = msgspec.json.Decoder(Fields)

@@ -1,4 +1,4 @@
-"""What the copy that mypyc compiles adds to dataclasses leaves them what they are."""
+"""What is added to the copy that mypyc compiles leaves the source what it is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from types import ModuleType
 
 import pytest
 
-from compiled.dataclasses import PLAIN, prepared
+from compiled.prepared import PLAIN, prepared
 from compiled.rooms import compiled_files
 from compiled.tree import SOURCE
 
 MODULE = '''
 from __future__ import annotations
 from dataclasses import dataclass, field
+
+MOST = 3
+Alias = int | None
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -72,6 +75,12 @@ def test_a_constructor_of_its_own_takes_what_the_generated_one_took(module: Modu
 
 def test_what_is_made_anew_for_each_value_still_is(module: ModuleType) -> None:
     assert module.Bag().things is not module.Bag().things
+
+
+def test_constants_are_final_and_aliases_are_not() -> None:
+    lines = prepared(MODULE).splitlines()
+    assert {"MOST: Final = 3", "Alias = int | None"} < set(lines)
+    assert "from __future__ import annotations; from typing import Final" in lines
 
 
 def test_no_line_moves() -> None:

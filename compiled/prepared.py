@@ -1,4 +1,6 @@
-"""What mypyc leaves out of a dataclass, put into the copy of the source that it compiles.
+"""What is put into the copy of the source that mypyc compiles.
+
+Of dataclasses it leaves out what others need:
 
 - It keeps ``tuple`` of ``tuple[Rung, ...]`` and nothing of ``float | None``; pydantic and msgspec read values by
   these types.
@@ -6,13 +8,19 @@
 - The constructor stays the one that ``dataclass`` writes, in Python, which costs more than all else about a
   small value. A plain value of the hot path gets one that is compiled.
 
+And it looks a module's constant up by name for each use, unless that is declared ``Final``.
+
 No line moves, so that tracebacks point into the source.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
+FUTURE = "from __future__ import annotations"
+CONSTANT = re.compile(r"(_?[A-Z][A-Z0-9_]*|_[a-z_]+)(?= = )")
+"""At the start of a line; aliases of types are written otherwise."""
 PLAIN = "@dataclass(slots=True)"
 PLAIN_WITH_OWN_INIT = "@dataclass(slots=True, init=False)"
 TYPES = """
@@ -26,7 +34,9 @@ setattr({name}, "__setstate__", getattr(__import__("dataclasses"), "_dataclass_s
 
 def prepared(source: str) -> str:
     """The source of one module, as mypyc gets it."""
-    lines = source.splitlines()
+    lines = [CONSTANT.sub(r"\1: Final", line) if CONSTANT.match(line) else line for line in source.splitlines()]
+    if FUTURE in lines:
+        lines[lines.index(FUTURE)] += "; from typing import Final"
     end = ""
     for node in ast.parse(source).body:
         if not isinstance(node, ast.ClassDef):
