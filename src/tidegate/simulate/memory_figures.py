@@ -15,7 +15,8 @@ SCHEMA: dict[str, str] = {
     "total. Means weighted by size. policy native:contiguous is the contiguous baseline, no real engine",
     "pool": "null unless several models share one budget of KV memory; shares of the budget in bytes, over the samples "
     "of the burst. filled_share: tokens that are there; reserved_share: promised by the gateway's ledger (slots held "
-    "/ slots), null without one; borrowed_share: held above a floor; models: the same of each, with its floor_share "
+    "/ slots), null without one; borrowed_share: held above a floor; most_allocated_share: the highest sample of the "
+    "whole run, above 1 would be memory that is not there; models: the same of each, with its floor_share "
     "and floor_wait_s, the longest time of the whole run in which it had work that fits under its floor and no memory",
 }
 
@@ -49,6 +50,7 @@ def pool(watch: Watch) -> dict[str, Any] | None:
         "filled_share": _share(sum(each.filled for each in sums.values()), budget),
         "reserved_share": None if reserved is None else _share(reserved, budget),
         "borrowed_share": _share(watch.borrowed_bytes, budget),
+        "most_allocated_share": round(watch.most_allocated_bytes / shared.budget_bytes, 4),
         "models": {
             replica.part.model: {
                 "floor_share": replica.part.floor_share,

@@ -60,6 +60,8 @@ class Watch:
     """While anything was allocated; inside the burst only, where the scenario has one."""
     engines: dict[str, Sums] = field(default_factory=dict)
     borrowed_bytes: int = 0
+    most_allocated_bytes: int = 0
+    """By all engines together at one moment of the whole run."""
     waits: dict[str, Wait] = field(default_factory=dict)
     """By group, over the whole run."""
 
@@ -70,11 +72,13 @@ class Watch:
         for name, group in groups.items():
             self.waits.setdefault(name, Wait()).add(bool(group["waits"]))
         memories = [replica.memory() for replica in self.replicas]
-        if any(each.allocated for each in memories) and (burst is None or burst.start_s <= now < burst.end_s):
+        units = [1 if replica.part is None else replica.part.bytes_per_token for replica in self.replicas]
+        allocated = sum(memory.allocated * unit for memory, unit in zip(memories, units, strict=True))
+        self.most_allocated_bytes = max(self.most_allocated_bytes, allocated)
+        if allocated and (burst is None or burst.start_s <= now < burst.end_s):
             self.samples += 1
             self.borrowed_bytes += sum(group["borrowed_bytes"] for group in groups.values())
-            for replica, memory in zip(self.replicas, memories, strict=True):
-                unit = 1 if replica.part is None else replica.part.bytes_per_token
+            for replica, memory, unit in zip(self.replicas, memories, units, strict=True):
                 reserved = self.front.reserved_tokens(replica.name)
                 self.engines.setdefault(replica.name, Sums()).add(memory, reserved, unit)
         if self.clients.live:

@@ -34,17 +34,17 @@ from tidegate.simulate.streams import stream
 BUDGET_BYTES = 36_000_000_000
 PARTS = (
     Part(model="images", bytes_per_token=3 * 57_344, floor_share=0.45),
-    Part(model="text", bytes_per_token=28_672, floor_share=0.15),
-    Part(model="code", bytes_per_token=57_344, floor_share=0.40),
+    Part(model="text", bytes_per_token=28_672, floor_share=0.10),
+    Part(model="code", bytes_per_token=57_344, floor_share=0.45),
 )
+"""Each floor holds twice its model's usual load, as somebody who isolates would plan; the rest is divided evenly."""
 COMPUTE_SHARES = {"images": 0.5, "text": 0.15, "code": 0.35}
 KINDS = {
     "images": Kind("images", 1.0, prompt=(1100, 2200), output=(250, 500)),
     "text": Kind("text", 1.0, prompt=(200, 600), output=(8, 32)),
     "code": Kind("code", 1.0, prompt=(1000, 4000), output=(800, 2000)),
 }
-RATES_PER_S = {"images": 2.0, "text": 20.0, "code": 0.6}
-"""Usual load: about a third of what each floor holds."""
+RATES_PER_S = {"images": 2.0, "text": 10.0, "code": 0.6}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class ThreeModels:
 
     surge: float
     code_surge: float = 2.0
-    surge_at_s: float = 120.0
+    surge_at_s: float = 60.0
     surge_s: float = 120.0
-    duration_s: float = 360.0
+    duration_s: float = 240.0
     patience_s: float = 60.0
 
     @classmethod
