@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from tidegate.policy.decisions import Admit, Answer, Decision, Reason, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
@@ -23,6 +24,9 @@ WAITING = {
     Reason.GROUP_SHARE,
 }
 """Why a ticket waits; never the reason of a refusal."""
+
+
+View = dict[str, dict[str, Any]]
 
 
 def replica_config(name: str, upstream: str = "a", group: str | None = None, **capacity: int) -> ReplicaConfig:
@@ -196,19 +200,18 @@ class Events:
             assert expiry is None or expiry > self.now
 
     def _check_groups(self, held: list[Permit]) -> None:
-        """A pool is never promised twice, whatever was borrowed, reloaded or aborted."""
-        groups = {
-            replica.group.name: replica.group
-            for upstream in self.path.upstreams.values()
-            for replica in upstream.replicas
-            if replica.group is not None
-        }
-        assert sum(group.held_bytes for group in groups.values()) <= sum(permit.pool_bytes for permit in held)
-        for group in groups.values():
-            assert 0 <= group.held_bytes <= group.cap_bytes
-            assert sum(each.held_bytes for each in group.pool.groups) <= group.pool.budget_bytes
-            assert group.foreign_bytes >= 0
-            assert group.peak_bytes >= group.used_bytes
+        """A pool is never promised twice, whatever was borrowed, reloaded or aborted. Groups bear the names of
+        upstreams here. Answers that outgrow a learned reservation overdraw it: they cannot be stopped."""
+        view = self.path.view(self.now)
+        groups, pools = cast(View, view.get("groups", {})), cast(View, view.get("pools", {}))
+        for name, group in groups.items():
+            assert group["held_bytes"] == sum(permit.pool_bytes for permit in held if permit.upstream == name)
+            assert 0 <= group["foreign_bytes"] <= group["held_bytes"] + group["foreign_bytes"] <= group["peak_bytes"]
+            if not self.path.config.slots.learns:
+                assert group["held_bytes"] <= group["cap_bytes"]
+        for name, pool in pools.items():
+            own = sum(group["held_bytes"] for group in groups.values() if group["pool"] == name)
+            assert own <= pool["budget_bytes"] or self.path.config.slots.learns
 
     def finish(self) -> None:
         """End everything; afterwards nothing may be held anywhere."""

@@ -89,6 +89,17 @@ def test_a_peak_never_fades_below_what_is_used_and_never_keeps_more_than_the_flo
     assert (text.peak_bytes, text.kept_bytes) == (25, 30)
 
 
+def test_a_peak_is_as_old_as_its_end_and_not_as_its_beginning() -> None:
+    pool = pool_of(images=(50, 100, 0), text=(50, 100, 0))
+    _, text = pool.groups
+    text.take(40)
+    text.give_back(40, 100.5)
+    pool.pass_to(100.9)
+    assert text.kept_bytes == 40
+    pool.pass_to(101.0)
+    assert text.kept_bytes == 36
+
+
 def test_who_waits_under_its_floor_has_all_of_it_kept() -> None:
     pool = pool_of(images=(50, 100, 0), text=(50, 100, 0))
     images, text = pool.groups
@@ -126,6 +137,7 @@ def test_a_view_says_who_holds_what() -> None:
         "foreign_bytes": 0,
         "floor_bytes": 50,
         "cap_bytes": 100,
+        "peak_bytes": 70,
         "borrowed_bytes": 20,
         "kept_bytes": 70,
         "waits": False,

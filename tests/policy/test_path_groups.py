@@ -134,6 +134,8 @@ def test_load_that_is_not_ours_counts_against_the_pool() -> None:
         events.observe("i1", running=1, kv_used_tokens=700)
     assert groups_of(events)["images"]["foreign_bytes"] == 700
     assert isinstance(ask(events, "text", 350), Wait)
+    events.apply(config(images=(500, 1000, 0)))
+    assert groups_of(events)["images"]["foreign_bytes"] == 700
     events.observe("i1", running=0, kv_used_tokens=0)
     assert len(events.live) == 1
     assert groups_of(events)["images"]["foreign_bytes"] == 0

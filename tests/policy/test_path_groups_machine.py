@@ -9,18 +9,19 @@ from hypothesis import settings
 from tests.policy.machine import replica_config
 from tests.policy.test_path_machine import CONFIG, PathMachine
 from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
+from tidegate.policy.slots import SlotsConfig
 
 REPLICAS = (
-    replica_config("a1", group="text", bytes_per_token=1),
-    replica_config("a2", group="text", sequences=4, bytes_per_token=1),
-    replica_config("b1", "b", group="images", kv_tokens=4096, bytes_per_token=3),
+    replica_config("a1", group="a", bytes_per_token=1),
+    replica_config("a2", group="a", sequences=4, bytes_per_token=1),
+    replica_config("b1", "b", group="b", kv_tokens=4096, bytes_per_token=3),
 )
 POOL = PoolConfig(
     name="card",
     budget_bytes=16_000,
     groups=(
-        GroupConfig(name="text", floor_bytes=5000, cap_bytes=16_000, reserve_bytes=512),
-        GroupConfig(name="images", floor_bytes=9000, cap_bytes=12_000, reserve_bytes=1000),
+        GroupConfig(name="a", floor_bytes=5000, cap_bytes=16_000, reserve_bytes=512),
+        GroupConfig(name="b", floor_bytes=9000, cap_bytes=12_000, reserve_bytes=1000),
     ),
 )
 
@@ -29,5 +30,11 @@ class SharedPoolMachine(PathMachine):
     base = replace(CONFIG, replicas=REPLICAS, groups=GroupsConfig(pools=(POOL,)))
 
 
+class LearnedSharedPoolMachine(PathMachine):
+    base = replace(SharedPoolMachine.base, slots=SlotsConfig(mode="learned"))
+
+
 SharedPoolMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=60, deadline=None)
 TestSharedPoolMachine = SharedPoolMachine.TestCase
+LearnedSharedPoolMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestLearnedSharedPoolMachine = LearnedSharedPoolMachine.TestCase

@@ -159,6 +159,7 @@ class Group:
             "foreign_bytes": self.foreign_bytes,
             "floor_bytes": self.floor_bytes,
             "cap_bytes": self.cap_bytes,
+            "peak_bytes": self.peak_bytes,
             "borrowed_bytes": self.borrowed_bytes,
             "kept_bytes": self.kept_bytes,
             "waits": self.claims > 0,
