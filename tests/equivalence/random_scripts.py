@@ -12,14 +12,28 @@ from tests.equivalence.recording_path import Traits
 from tests.equivalence.script import Script
 from tests.equivalence.scripts import LIGHT, SMALL_ENGINE
 from tidegate.policy.change import Drain
+from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
 from tidegate.simulate.fault import Fault, FaultKind
-from tidegate.simulate.visit import Demand
+from tidegate.simulate.visit import MODEL, Demand
 
 ENGINES = 3
 ENGINE = replace(SMALL_ENGINE, max_sequences=3, kv_tokens=4096)
 CACHE_KEY = b"k"
+SHARED = GroupsConfig(
+    pools=(
+        PoolConfig(
+            name="card",
+            budget_bytes=5000,
+            groups=(
+                GroupConfig(name=MODEL, floor_bytes=2500, cap_bytes=5000, reserve_bytes=250),
+                GroupConfig(name=LIGHT, floor_bytes=2500, cap_bytes=5000),
+            ),
+        ),
+    )
+)
+"""Memory that two models share, less than their engines have together."""
 
 
 @dataclass(slots=True)
@@ -125,6 +139,7 @@ def scripts(draw: st.DrawFn) -> Script:
             engines=(replace(ENGINE, notices_aborts=False), ENGINE, ENGINE),
             demands=[],
             upstreams={ENGINES - 1: LIGHT},
+            groups=draw(st.sampled_from((GroupsConfig(), SHARED))),
             abort_grace_s=draw(st.sampled_from((0.4, 2.0))),
             stored=(CACHE_KEY,),
         )

@@ -12,6 +12,7 @@ from tests.equivalence.story import Story
 from tidegate.engines.simulated import EngineEvent, EngineEventKind, SimulatedConfig
 from tidegate.gateway import driver as gateway
 from tidegate.policy.change import Drain
+from tidegate.policy.groups import GroupsConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.simulate import driver as simulate
 from tidegate.simulate.clients import Clients
@@ -44,6 +45,8 @@ class Script:
     """By request key; who is not named is plain."""
     upstreams: Mapping[int, str] = field(default_factory=dict)
     """By engine, of those that serve another model than the simulator's one."""
+    groups: GroupsConfig = field(default=GroupsConfig())
+    """One pool, whose groups bear the names of the upstreams; a token is a byte."""
     abort_grace_s: float = 2.0
     stored: tuple[bytes, ...] = ()
     """Cache keys of answers that were given before."""
@@ -61,7 +64,11 @@ class Script:
             replace(each, upstream=self.upstreams.get(index, each.upstream), abort_grace_s=self.abort_grace_s)
             for index, each in zip(kept, replicas, strict=True)
         ]
-        return replace(config or self.config, replicas=tuple(named))
+        if self.groups.pools:
+            named = [
+                replace(each, group=each.upstream, capacity=replace(each.capacity, bytes_per_token=1)) for each in named
+            ]
+        return replace(config or self.config, replicas=tuple(named), groups=self.groups)
 
 
 class HalfMuteReplica(SimulatedReplica):

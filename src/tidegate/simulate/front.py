@@ -14,17 +14,21 @@ class Front(Protocol):
     refusals: dict[str, int]
     """Refused calls by reason."""
 
-    def reserved_tokens(self, replica: str) -> int | None:
-        """KV tokens promised to requests on a replica; None: this front keeps no ledger."""
-
-    def groups(self) -> Mapping[str, Mapping[str, Any]]:
-        """The state of every slot group, by name; empty without any."""
-
     def open(self, call: Call) -> None:
         """A client sent a request."""
 
     def leave(self, call: Call) -> None:
         """The client of an open call has gone; nothing about it is told any more."""
+
+
+class LedgerFront(Front, Protocol):
+    """A front whose ledger a watch looks into."""
+
+    def reserved_tokens(self, replica: str) -> int | None:
+        """KV tokens promised to requests on a replica; None: this front keeps no ledger."""
+
+    def groups(self) -> Mapping[str, Mapping[str, Any]]:
+        """The state of every slot group, by name; empty without any."""
 
 
 class ClientSide(Protocol):

@@ -15,7 +15,7 @@ from tidegate.policy.slots import SlotsConfig
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.driver import Driver
-from tidegate.simulate.front import Front
+from tidegate.simulate.front import LedgerFront
 from tidegate.simulate.native import Native
 from tidegate.simulate.replica import SimulatedReplica
 from tidegate.simulate.scenario import Part, Scenario
@@ -38,7 +38,7 @@ class Stage:
 class Setup:
     """A front on its engines."""
 
-    front: Front
+    front: LedgerFront
     replicas: list[SimulatedReplica]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tidegate.engines.kv_memory import KvMemory
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
-from tidegate.simulate.front import Front
+from tidegate.simulate.front import LedgerFront
 from tidegate.simulate.replica import SimulatedReplica
 from tidegate.simulate.scenario import Scenario
 
@@ -52,7 +52,7 @@ class Wait:
 @dataclass(slots=True)
 class Watch:
     scenario: Scenario
-    front: Front
+    front: LedgerFront
     replicas: list[SimulatedReplica]
     clients: Clients
     clock: Clock
