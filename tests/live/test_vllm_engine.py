@@ -177,6 +177,8 @@ def test_whatever_ends_the_service_no_process_of_vllm_is_left(tmp_path: Path, nu
 
 def engine_url(service: Service) -> str:
     """Where its vLLM listens, which only this machine reaches."""
+    # A reading may have found it ready before it was said in the log.
+    until(lambda: " serves at http" in service.log.read_text(), 10)
     found = re.findall(r"serves at (http://127\.0\.0\.1:\d+)", service.log.read_text())
     return str(found[-1])
 

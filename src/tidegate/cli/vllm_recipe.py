@@ -127,8 +127,9 @@ def reservation_of(section: ReservationSection) -> Reservation | None:
     )
 
 
-def _host_kv_gib(section: Vllm, plan: SlotPlan) -> int:
-    """On a CPU the pool is cut from this; without it vLLM would ask for nine tenths of the memory."""
+def _host_kv_gib(section: Vllm, plan: SlotPlan) -> int | None:
+    """On a CPU a pool of blocks is cut from this, or vLLM would ask for nine tenths of the memory. It is of whole GiB
+    and goes before the pool in bytes, which needs none."""
     if section.kv_bytes is not None:
-        return max(1, ceil(section.kv_bytes / GIB))
+        return None
     return max(1, ceil((plan.pool_tokens or 0) * (plan.bytes_per_token or 0) / GIB))
