@@ -164,7 +164,8 @@ def test_every_word_of_the_section_reaches_the_command_and_keys_only_the_environ
     assert {"fcfs", "--no-enable-prefix-caching", "127.0.0.1"} <= set(words)
     assert "--gpu-memory-utilization" not in words
     assert words[words.index("--scheduler-cls") + 1].endswith(".ReservingScheduler")
-    assert env["VLLM_CPU_KVCACHE_SPACE"] == "3"
+    assert words[words.index("--kv-cache-memory-bytes") + 1] == str(3 * GIB)
+    assert "VLLM_CPU_KVCACHE_SPACE" not in env
     assert (env["LD_PRELOAD"], env["CUDA_VISIBLE_DEVICES"]) == ("x", "GPU-1")
     assert len(env["VLLM_API_KEY"]) >= 32
     assert env["VLLM_API_KEY"] not in " ".join(words)
@@ -176,6 +177,12 @@ def test_every_word_of_the_section_reaches_the_command_and_keys_only_the_environ
 def test_the_scheduler_is_the_one_for_how_steps_overlap(tmp_path: Path, asynchronous: bool, scheduler: str) -> None:
     words, _ = command_words(tmp_path, asynchronous=asynchronous)
     assert words[words.index("--scheduler-cls") + 1] == f"tidegate.engines.vllm.scheduler.{scheduler}"
+
+
+def test_a_pool_of_blocks_on_a_cpu_is_cut_from_host_memory_that_holds_it(tmp_path: Path) -> None:
+    _, env = command_words(tmp_path, device="cpu", kv_blocks=2000)
+    # 2000 blocks of 32 tokens of 23 040 bytes.
+    assert env["VLLM_CPU_KVCACHE_SPACE"] == "2"
 
 
 def test_more_sequences_than_slots_are_lowered_before_the_engine_starts(tmp_path: Path) -> None:
