@@ -83,10 +83,12 @@ def test_it_serves_with_the_slots_of_its_pool_and_comes_back_when_it_is_killed(t
 
 def test_the_pool_it_measured_counts_and_not_the_one_that_was_worked_out(tmp_path: Path) -> None:
     async def live() -> None:
-        engine = started(tmp_path, Heard(), kv_blocks=None, block_tokens=None, kv_bytes=GIB)
+        heard = Heard()
+        engine = started(tmp_path, heard, kv_blocks=None, block_tokens=None, kv_bytes=GIB)
         assert engine.told.capacity.kv_tokens == GIB // 23_040
         await engine.start()
         assert engine.told.capacity.kv_tokens == 100 * 16
+        assert any("its KV pool is 1600 tokens, and not 46603 as worked out" in line for line in heard.lines)
         await engine.close()
 
     asyncio.run(live())

@@ -15,6 +15,9 @@ from tidegate.fleet.supervisor import Supervisor
 from tidegate.gateway.composition import Told
 from tidegate.gateway.parent import Say
 
+ROUNDING = 0.03
+"""A worked-out pool may be so far off: blocks are rounded, and groups of layers padded."""
+
 OnState = Callable[[str, str], None]
 """Gets a replica's name and why it does not serve, or "" when it does again."""
 
@@ -51,6 +54,9 @@ class Started:
             self._say("warning", f"{self.name}: its KV pool is taken as configured, it does not tell: {error}")
             return
         known = self.told.capacity
+        if _differ(known.kv_tokens, capacity.kv_tokens):
+            told = f"its KV pool is {capacity.kv_tokens} tokens, and not {known.kv_tokens} as worked out"
+            self._say("warning", f"{self.name}: {told}; what it says counts")
         told = replace(
             known,
             kv_tokens=capacity.kv_tokens or known.kv_tokens,
@@ -107,3 +113,7 @@ class Started:
     def on_line(self, text: str) -> None:
         """Part of ``Watcher``."""
         self._say("info", text)
+
+
+def _differ(worked_out: int | None, told: int | None) -> bool:
+    return bool(worked_out and told and abs(told - worked_out) > ROUNDING * worked_out)
