@@ -6,9 +6,10 @@ import ast
 import dataclasses
 import enum
 import inspect
-import textwrap
+import sys
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, create_model
@@ -106,14 +107,8 @@ def plain(value: Any) -> Any:
 
 def field_meanings(config: type[Any]) -> dict[str, str]:
     """The string that stands under each field of a class, by field name."""
-    try:
-        source = textwrap.dedent(inspect.getsource(config))
-    except (OSError, TypeError):
-        return {}
     meanings: dict[str, str] = {}
-    body = ast.parse(source).body[0]
-    statements = body.body if isinstance(body, ast.ClassDef) else []
-    for declared, following in pairwise(statements):
+    for declared, following in pairwise(_statements(config)):
         if (
             isinstance(declared, ast.AnnAssign)
             and isinstance(declared.target, ast.Name)
@@ -122,3 +117,16 @@ def field_meanings(config: type[Any]) -> dict[str, str]:
         ):
             meanings[declared.target.id] = inspect.cleandoc(str(following.value.value))
     return meanings
+
+
+def _statements(config: type[Any]) -> list[ast.stmt]:
+    """What the source of a class says in it; nothing where the source is not there."""
+    module = sys.modules[config.__module__]
+    if module.__file__ is None:
+        return []
+    # Native code has its source beside it, under the module's own name.
+    source = Path(module.__file__).with_name(f"{module.__name__.rpartition('.')[2]}.py")
+    if not source.is_file():
+        return []
+    found = (node for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.ClassDef))
+    return next((node.body for node in found if node.name == config.__name__), [])
