@@ -1,8 +1,9 @@
-"""What the KV ledger adds to a request's decisions (SPEC S0-23): none, by worst case, by learned lengths.
+"""What the KV ledger adds to a request's decisions (SPEC S0-23): none, by worst case, the same in a slot group of
+three under its floor and above it, by learned lengths.
 
     python bench/ledger.py [--rounds 15]
 
-One replica, nobody waits; each request is offered, gets its first token, is settled and closed. The three take turns
+One replica, nobody waits; each request is offered, gets its first token, is settled and closed. They take turns
 in every round; figures are medians of the rounds, and the ratios are of the same round.
 """
 
@@ -13,8 +14,10 @@ import gc
 import statistics
 import sys
 import time
+from dataclasses import replace
 
 from tidegate.policy.decisions import Admit
+from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -25,18 +28,30 @@ from tidegate.policy.slots import SlotsConfig
 
 REQUESTS = 4000
 REPLICA = ReplicaConfig(name="m-0", upstream="m", capacity=Capacity(kv_tokens=400_000, sequences=256))
+IN_GROUP = replace(REPLICA, group="m", capacity=replace(REPLICA.capacity, bytes_per_token=1))
+
+
+def shared(floor_bytes: int) -> PathConfig:
+    """The replica in a pool of three groups."""
+    groups = tuple(GroupConfig(name=name, floor_bytes=floor_bytes, cap_bytes=400_000) for name in ("m", "n", "o"))
+    pool = PoolConfig(name="card", budget_bytes=400_000, groups=groups)
+    return PathConfig(replicas=(IN_GROUP,), groups=GroupsConfig(pools=(pool,)))
+
+
 WAYS = {
-    "no ledger": SlotsConfig(enabled=False),
-    "worst_case": SlotsConfig(),
-    "learned": SlotsConfig(mode="learned"),
+    "no ledger": PathConfig(replicas=(REPLICA,), slots=SlotsConfig(enabled=False)),
+    "worst_case": PathConfig(replicas=(REPLICA,)),
+    "its floor": shared(100_000),
+    "a loan": shared(0),
+    "learned": PathConfig(replicas=(REPLICA,), slots=SlotsConfig(mode="learned")),
 }
 
 
 class Way:
     """One configuration, which keeps what it has learned from round to round."""
 
-    def __init__(self, slots: SlotsConfig) -> None:
-        self._path = Path(PathConfig(replicas=(REPLICA,), slots=slots), 0.0)
+    def __init__(self, config: PathConfig) -> None:
+        self._path = Path(config, 0.0)
         self._now = 0.0
         self._next_id = 0
 
@@ -67,7 +82,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
     gc.disable()
-    ways = {name: Way(slots) for name, slots in WAYS.items()}
+    ways = {name: Way(config) for name, config in WAYS.items()}
     found: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():

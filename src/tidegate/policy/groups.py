@@ -73,8 +73,8 @@ class GroupsConfig:
 class Group:
     """What one group uses, and what it keeps from being lent."""
 
-    __slots__ = ("cap_bytes", "claims", "floor_bytes", "foreign_bytes", "held_bytes", "name", "peak_bytes", "pool",
-                 "reserve_bytes")  # fmt: skip
+    __slots__ = ("cap_bytes", "claims", "floor_bytes", "foreign_bytes", "held_bytes", "most_bytes", "name",
+                 "peak_bytes", "pool", "reserve_bytes", "used_bytes")  # fmt: skip
 
     def __init__(self, config: GroupConfig, pool: Pool) -> None:
         self.name = config.name
@@ -85,15 +85,15 @@ class Group:
         self.held_bytes = 0
         """Of our permits, unconfirmed aborts included."""
         self.foreign_bytes = 0
-        """Of load on its engines that did not come through us; counts as used."""
+        """Of load on its engines that did not come through us."""
+        self.used_bytes = 0
+        """Held and foreign."""
+        self.most_bytes = config.cap_bytes
+        """The largest request that the pool admits when it is empty."""
         self.peak_bytes = 0
         """Most used lately; fades."""
         self.claims = 0
         """Upstreams that wait for memory under the floor."""
-
-    @property
-    def used_bytes(self) -> int:
-        return self.held_bytes + self.foreign_bytes
 
     @property
     def borrowed_bytes(self) -> int:
@@ -106,45 +106,47 @@ class Group:
         wanted = floor if self.claims else min(floor, max(self.peak_bytes, used + self.reserve_bytes))
         return max(used, wanted)
 
-    @property
-    def most_bytes(self) -> int:
-        """The largest request that an empty pool admits."""
-        others = [group for group in self.pool.groups if group is not self]
-        kept = sum(min(group.floor_bytes, group.reserve_bytes) for group in others)
-        return max(self.floor_bytes, min(self.cap_bytes, self.pool.budget_bytes - kept))
-
     def is_within_floor(self, need_bytes: int) -> bool:
         return self.used_bytes + need_bytes <= self.floor_bytes
 
     def admits(self, need_bytes: int, now: float) -> bool:
         """Whether a request may enter. Takes nothing."""
-        pool = self.pool
-        if self.is_within_floor(need_bytes):
-            return pool.used_bytes + need_bytes <= pool.budget_bytes
-        after = self.used_bytes + need_bytes
+        pool, after = self.pool, self.used_bytes + need_bytes
+        if pool.used_bytes + need_bytes > pool.budget_bytes:
+            return False
+        if after <= self.floor_bytes:
+            return True
         if after > self.cap_bytes:
             return False
         pool.pass_to(now)
-        kept = sum(group.kept_bytes for group in pool.groups) - self.kept_bytes
-        return after + kept <= pool.budget_bytes
+        for group in pool.groups:
+            if group is not self:
+                after += group.kept_bytes
+        return after <= pool.budget_bytes
 
     def take(self, taken_bytes: int) -> None:
         self.held_bytes += taken_bytes
-        self._note_peak()
+        self._use(taken_bytes)
 
     def give_back(self, freed_bytes: int, now: float) -> None:
-        self.pool.pass_to(now)
+        pool = self.pool
+        pool.pass_to(now)
         self.held_bytes -= freed_bytes
-        self.pool.is_stirred = True
+        self.used_bytes -= freed_bytes
+        pool.used_bytes -= freed_bytes
+        pool.is_stirred = True
 
     def note_foreign(self, more_bytes: int) -> None:
         """Foreign load on one of its engines has grown by so much, or shrunk."""
         self.foreign_bytes += more_bytes
         self.pool.is_stirred = True
-        self._note_peak()
+        self._use(more_bytes)
 
-    def _note_peak(self) -> None:
-        self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+    def _use(self, more_bytes: int) -> None:
+        self.used_bytes = used = self.used_bytes + more_bytes
+        self.pool.used_bytes += more_bytes
+        if used > self.peak_bytes:
+            self.peak_bytes = used
 
     def fade(self, keep: float) -> bool:
         """Let the peak fade. True: it fell."""
@@ -169,20 +171,21 @@ class Group:
 class Pool:
     """The ledger of one budget."""
 
-    __slots__ = ("_next_tick_at", "_peak_s", "budget_bytes", "groups", "is_stirred", "name")
+    __slots__ = ("_next_tick_at", "_peak_s", "budget_bytes", "groups", "is_stirred", "name", "used_bytes")
 
     def __init__(self, config: PoolConfig, now: float) -> None:
         self.name = config.name
         self.budget_bytes = config.budget_bytes
         self.groups = [Group(each, self) for each in config.groups]
+        self.used_bytes = 0
         self.is_stirred = False
         """Something happened that may let a request of any group in."""
         self._peak_s = config.peak_s
         self._next_tick_at = now + PEAK_TICK_S
-
-    @property
-    def used_bytes(self) -> int:
-        return sum(group.used_bytes for group in self.groups)
+        reserved = sum(min(group.floor_bytes, group.reserve_bytes) for group in self.groups)
+        for group in self.groups:
+            others = reserved - min(group.floor_bytes, group.reserve_bytes)
+            group.most_bytes = max(group.floor_bytes, min(group.cap_bytes, self.budget_bytes - others))
 
     @property
     def lent_bytes(self) -> int:

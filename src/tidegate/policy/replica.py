@@ -43,6 +43,7 @@ class Replica:
         "permits",
         "reading",
         "ready",
+        "slot_bytes",
         "slots",
         "token_s",
         "whole",
@@ -56,6 +57,7 @@ class Replica:
         self.slots = Slots(config.capacity)
         self.group: Group | None = None
         """The part of a shared pool that it uses; None: its pool is its own."""
+        self.slot_bytes = _slot_bytes(config)
         self.limit = AdaptiveLimit(limit, config.capacity.sequences)
         self.breaker = Breaker(breaker)
         self.ready = True
@@ -85,10 +87,6 @@ class Replica:
     def serves(self) -> bool:
         """It is up, and may be given requests."""
         return self.ready and not self.draining
-
-    @property
-    def slot_bytes(self) -> int:
-        return self.slots.slot_tokens * (self.config.capacity.bytes_per_token or 0)
 
     def gate(self, request: Request, output_tokens: int, now: float) -> Reason | None:
         """The first gate that is closed for a request, or None. Takes nothing."""
@@ -250,6 +248,7 @@ class Replica:
     ) -> None:
         self.config = config
         self.slots.resize(config.capacity)
+        self.slot_bytes = _slot_bytes(config)
         self.limit.reconfigure(limit)
         self.breaker.reconfigure(breaker, now)
         self._prefill = prefill
@@ -285,3 +284,8 @@ class Replica:
         self.whole.restore(state["whole"])
         self.token_s = self.first_token.per_unit_s if self.first_token.samples >= FEW_SAMPLES else 0.0
         self.bound_tokens = prefill_bound_tokens(self._prefill, self.first_token)
+
+
+def _slot_bytes(config: ReplicaConfig) -> int:
+    """KV bytes of one slot; 0 where nobody asks."""
+    return config.capacity.slot_tokens * (config.capacity.bytes_per_token or 0)
