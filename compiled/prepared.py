@@ -19,8 +19,8 @@ import ast
 import re
 
 FUTURE = "from __future__ import annotations"
-CONSTANT = re.compile(r"(_?[A-Z][A-Z0-9_]*|_[a-z_]+)(?= = )")
-"""At the start of a line; aliases of types are written otherwise."""
+CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*|_[a-z_]+")
+"""Aliases of types are written otherwise."""
 PLAIN = "@dataclass(slots=True)"
 PLAIN_WITH_OWN_INIT = "@dataclass(slots=True, init=False)"
 TYPES = """
@@ -34,7 +34,10 @@ setattr({name}, "__setstate__", getattr(__import__("dataclasses"), "_dataclass_s
 
 def prepared(source: str) -> str:
     """The source of one module, as mypyc gets it."""
-    lines = [CONSTANT.sub(r"\1: Final", line) if CONSTANT.match(line) else line for line in source.splitlines()]
+    lines = source.splitlines()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign):
+            lines[node.lineno - 1] = final(node, lines[node.lineno - 1])
     if FUTURE in lines:
         lines[lines.index(FUTURE)] += "; from typing import Final"
     end = ""
@@ -53,6 +56,20 @@ def prepared(source: str) -> str:
             lines[decorator.lineno - 1] = PLAIN_WITH_OWN_INIT
             lines[node.end_lineno or 0 : (node.end_lineno or 0) + 1] = [constructor(node, fields)]
     return "\n".join([*lines, end])
+
+
+def final(node: ast.Assign, line: str) -> str:
+    """The first line of an assignment to a constant, or to several at once, as one that is never made again."""
+    target, value = node.targets[0], node.value
+    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    if not all(isinstance(name, ast.Name) and CONSTANT.fullmatch(name.id) for name in names):
+        return line
+    if not isinstance(target, ast.Tuple):
+        return line.replace(" =", ": Final =", 1)
+    if not isinstance(value, ast.Tuple) or node.end_lineno != node.lineno:
+        return line
+    pairs = zip(names, value.elts, strict=True)
+    return "; ".join(f"{ast.unparse(name)}: Final = {ast.unparse(each)}" for name, each in pairs)
 
 
 def has_plain_defaults(fields: list[ast.AnnAssign]) -> bool:

@@ -22,6 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MOST = 3
+_ONE, _TWO = MOST, "2"
+FIRST, SECOND = range(2)
+_TABLE = {
+    1: 2,
+}
 Alias = int | None
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,13 @@ def test_what_is_made_anew_for_each_value_still_is(module: ModuleType) -> None:
 
 def test_constants_are_final_and_aliases_are_not() -> None:
     lines = prepared(MODULE).splitlines()
-    assert {"MOST: Final = 3", "Alias = int | None"} < set(lines)
+    assert {
+        "MOST: Final = 3",
+        "_ONE: Final = MOST; _TWO: Final = '2'",
+        "_TABLE: Final = {",
+        "FIRST, SECOND = range(2)",
+        "Alias = int | None",
+    } < set(lines)
     assert "from __future__ import annotations; from typing import Final" in lines
 
 

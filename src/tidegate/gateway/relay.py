@@ -152,7 +152,7 @@ class Relay:
 
 def is_json(head: bytes) -> bool:
     """The head of an engine's answer says that its body is JSON, in the way in which all engines say it."""
-    return b"\ncontent-type: application/json" in head.lower()
+    return head.lower().find(b"\ncontent-type: application/json") >= 0
 
 
 def passed_lines(head: bytes) -> bytes:

@@ -70,7 +70,8 @@ class BreakerConfig:
 _SLICES = 10
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
-_HALF_OPEN, _SILENT, _BAD = State.HALF_OPEN, Verdict.SILENT, Verdict.BAD
+_CLOSED, _OPEN, _HALF_OPEN = State.CLOSED, State.OPEN, State.HALF_OPEN
+_SILENT, _BAD = Verdict.SILENT, Verdict.BAD
 
 
 class Breaker:
@@ -100,9 +101,9 @@ class Breaker:
 
     def allows(self, now: float) -> bool:
         """Whether an attempt may be placed; takes nothing yet."""
-        if self.state is State.CLOSED:
+        if self.state is _CLOSED:
             return True
-        if self.state is State.OPEN:
+        if self.state is _OPEN:
             if now < self.open_until:
                 return False
             self._fire(Signal.COOLED, now)
@@ -131,11 +132,11 @@ class Breaker:
         if config.window_s != self.config.window_s:
             self._slices.clear()
         self.config = config
-        if self.state is not State.CLOSED and not config.enabled:
+        if self.state is not _CLOSED and not config.enabled:
             self._fire(Signal.SWITCHED_OFF, now)
-        elif self.state is State.OPEN:
+        elif self.state is _OPEN:
             self.open_until = min(self.open_until, now + config.max_cooldown_s)
-        elif self.state is State.HALF_OPEN and self._probes_passed >= config.probes:
+        elif self.state is _HALF_OPEN and self._probes_passed >= config.probes:
             self._fire(Signal.PROBES_PASSED, now)
 
     def _record_probe(self, verdict: Verdict, now: float) -> None:
@@ -175,8 +176,8 @@ class Breaker:
         self.generation += 1
         self._run = self._probes_out = self._probes_passed = 0
         self._slices.clear()
-        if self.state is State.OPEN:
+        if self.state is _OPEN:
             self.open_until = now + min(self.config.max_cooldown_s, self.config.cooldown_s * 2.0**self._cooldowns)
             self._cooldowns = min(self._cooldowns + 1, 16)
-        elif self.state is State.CLOSED:
+        elif self.state is _CLOSED:
             self._cooldowns = 0
