@@ -272,6 +272,8 @@ def test_the_service_is_there_while_its_engine_starts_and_goes_on_when_another_c
         async with serving(*PORTS, folder=tmp_path) as served:
             await served.printed("OpenAI API at")
             assert "serves at" not in served.text
+            unready = await fetch(f"{served.api}/ready", timeout_s=WITHIN_S)
+            assert (unready.status, unready.body) == (503, b'{"status":"no replica is ready"}')
             await served.printed("good-vllm: vLLM 0.32.0 serves at")
             await served.printed("Server ready.")
             assert "bad-vllm: the engine: vLLM ended with status 1 during its start" in served.text

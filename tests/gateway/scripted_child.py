@@ -57,8 +57,9 @@ class Script:
 
     def on_message(self, message: Down) -> None:
         match message:
-            case Start(settings, learned):
+            case Start(settings, learned, readings):
                 self.seen += [] if learned is None else [f"learned {learned}"]
+                self.seen += [f"observe {name} {reading.ready}" for name, reading in readings.items()]
                 self.start(settings)
             case AskView() if self.behaviour == "crash":
                 os._exit(3)

@@ -99,7 +99,7 @@ def test_a_data_process_that_is_killed_is_replaced_by_one_that_knows_as_much() -
         os.kill(view["pid"], signal.SIGKILL)
         await until(lambda: parent.facts.data_process_restarts == 1)
         assert first
-        assert (await seen_by_child(stage))[1:] == ["drain chat-0 True", "observe chat-0 True"]
+        assert (await seen_by_child(stage))[1:] == ["observe chat-0 True", "drain chat-0 True"]
         assert any(level == "error" and "ended with status -9" in text for level, text in stage.said)
 
     with_parent("plain", body)

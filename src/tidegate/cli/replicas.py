@@ -85,6 +85,11 @@ class Replicas:
         return {**given, **{name: started.engine for name, started in self._started.items()}}
 
     @property
+    def coming_up(self) -> list[str]:
+        """Engines of our own that are known not to serve yet."""
+        return [name for name, started in self._started.items() if started.is_slow]
+
+    @property
     def restarts(self) -> dict[str, int]:
         """How often each engine of our own was started again."""
         return {name: started.restarts for name, started in self._started.items()}

@@ -93,6 +93,8 @@ class Serving:
         await self.replicas.start(config)
         self._say("info", "Starting inference server...")
         self._parent.settings = compose(config, self.replicas.told, os.environ)
+        for replica in self.replicas.coming_up:
+            self._parent.observe(replica, Reading(at=asyncio.get_running_loop().time(), ready=False, error="it starts"))
         self._ready = await self._parent.start()
         self._say("info", address_line(config, self._ready, self._admin.port))
         self.facts.config_loaded_at = time.time()

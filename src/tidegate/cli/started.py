@@ -55,8 +55,8 @@ class Started:
             return
         known = self.told.capacity
         if _differ(known.kv_tokens, capacity.kv_tokens):
-            told = f"its KV pool is {capacity.kv_tokens} tokens, and not {known.kv_tokens} as worked out"
-            self._say("warning", f"{self.name}: {told}; what it says counts")
+            line = f"its KV pool is {capacity.kv_tokens} tokens, and not {known.kv_tokens} as worked out"
+            self._say("warning", f"{self.name}: {line}; what it says counts")
         told = replace(
             known,
             kv_tokens=capacity.kv_tokens or known.kv_tokens,

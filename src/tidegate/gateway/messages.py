@@ -99,6 +99,8 @@ class Start(Message):
     settings: dict[str, Any]
     learned: dict[str, Any] | None = None
     """The last ``Learned`` of the data process before it; None: it is the first."""
+    readings: dict[str, Reading] = {}
+    """The latest, by replica, known before it listens."""
 
 
 class Observe(Message):

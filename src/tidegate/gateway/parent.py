@@ -67,7 +67,7 @@ class Parent:
         return self._child.ready
 
     async def _spawn(self) -> Child:
-        return await Child.spawn(Start(to_plain(self.settings), self.learned), self, self._command)
+        return await Child.spawn(Start(to_plain(self.settings), self.learned, self._readings), self, self._command)
 
     async def keep(self) -> None:
         """Ask for what the policies have learned, again and again, for ever."""
@@ -114,8 +114,6 @@ class Parent:
         self.facts.data_process_restarts += 1
         for replica in sorted(self._drained):
             child.send(DrainReplica(replica, True))
-        for name, reading in self._readings.items():
-            child.send(Observe(name, reading))
 
     @property
     def is_running(self) -> bool:

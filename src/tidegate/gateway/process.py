@@ -54,6 +54,7 @@ from tidegate.gateway.ticker import Ticker, stop_automatic_collection
 from tidegate.lens.metrics import Metrics
 from tidegate.policy.change import Drain as ReplicaDrain
 from tidegate.policy.path import Path
+from tidegate.policy.reading import Reading
 
 
 class DataProcess:
@@ -104,11 +105,10 @@ class DataProcess:
 
     def _on_message(self, message: Down) -> None:
         match message:
-            case Start(plain, learned):
-                self._start(plain, learned)
-            case Observe(replica, reading) if self._driver is not None and self._gateway is not None:
-                self._driver.observe(replica, reading)
-                self._gateway.note_reading(replica, is_ready=reading.ready)
+            case Start():
+                self._start(message)
+            case Observe(replica, reading):
+                self._observe(replica, reading)
             case Apply(plain):
                 self._send(self._apply(plain))
             case AskView() if self._driver is not None:
@@ -125,13 +125,20 @@ class DataProcess:
             case Stop():
                 self._over.set()
 
-    def _start(self, plain: dict[str, Any], learned: dict[str, Any] | None) -> None:
+    def _observe(self, replica: str, reading: Reading) -> None:
+        if self._driver is not None and self._gateway is not None:
+            self._driver.observe(replica, reading)
+            self._gateway.note_reading(replica, is_ready=reading.ready)
+
+    def _start(self, start: Start) -> None:
         try:
-            settings = from_plain(plain)
-            self._build(settings, learned)
+            settings = from_plain(start.settings)
+            self._build(settings, start.learned)
         except (TidegateError, ValueError) as error:
             self._fail(str(error))
             return
+        for replica, reading in start.readings.items():
+            self._observe(replica, reading)
         self._loop.create_task(self._listen(settings)).add_done_callback(self._on_listening)
 
     def _build(self, settings: Settings, learned: dict[str, Any] | None) -> None:
