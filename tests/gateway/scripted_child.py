@@ -59,8 +59,8 @@ class Script:
         match message:
             case Start(settings, learned, readings):
                 self.seen += [] if learned is None else [f"learned {learned}"]
-                self.seen += [f"observe {name} {reading.ready}" for name, reading in readings.items()]
                 self.start(settings)
+                self.seen += [f"observe {name} {reading.ready}" for name, reading in readings.items()]
             case AskView() if self.behaviour == "crash":
                 os._exit(3)
             case AskView() | AskMetrics() | AskLearned():
