@@ -13,6 +13,7 @@ from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
+from tidegate.policy.slots import SlotsConfig
 
 IMAGES = replica_config("i1", "images", "images", bytes_per_token=1, slot_tokens=1, sequences=99)
 TEXT = replica_config("t1", "text", "text", bytes_per_token=1, slot_tokens=1, sequences=99)
@@ -173,6 +174,26 @@ def test_a_peak_is_remembered_over_a_reload() -> None:
     events.settle(0, Outcome.OK)
     events.apply(config(images=(500, 1000, 0)))
     assert groups_of(events)["text"]["kept_bytes"] == 400
+
+
+def test_an_answer_that_outgrows_a_learned_reservation_takes_more_of_the_pool_and_gives_it_all_back() -> None:
+    events = Events(Path(replace(config(), slots=SlotsConfig(mode="learned")), 0.0))
+    for _ in range(200):
+        events.offer(upstream="text", prompt_tokens=20, max_tokens=500)
+        events.first_token(0)
+        events.settle(0, Outcome.OK, output_tokens=100)
+        events.pass_time(0.1)
+    events.offer(upstream="text", prompt_tokens=20, max_tokens=500)
+    events.first_token(0)
+    before = groups_of(events)["text"]["held_bytes"]
+    events.write(0, 400)
+    grown = groups_of(events)["text"]["held_bytes"]
+    assert isinstance(before, int)
+    assert isinstance(grown, int)
+    assert before < 200
+    assert grown >= 420
+    events.settle(0, Outcome.OK)
+    assert groups_of(events)["text"]["held_bytes"] == 0
 
 
 def test_replicas_of_one_model_on_two_cards_each_use_their_own() -> None:
