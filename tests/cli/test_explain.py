@@ -81,6 +81,29 @@ def test_json_is_one_object_with_the_fields_of_the_schema(capsys: pytest.Capture
     assert "localhost" not in json.dumps(told)
 
 
+def test_pools_say_who_holds_what_and_where_a_loan_is_of_no_use(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "tidegate.yaml").write_text(
+        "upstreams:\n"
+        "  chat: {replicas: [{url: http://h:1, kv_tokens: 4096, bytes_per_token: 65536}]}\n"
+        "  eye: {replicas: [{url: http://h:2, kv_tokens: 32768, bytes_per_token: 65536}]}\n"
+        "  far: {replicas: [{url: http://h:3, bytes_per_token: 65536}]}\n"
+        "pools: {card: {kv_bytes: 2GiB, groups: {text: {members: [chat], floor: 0.5}, "
+        "images: {members: [eye], floor: 0.25}, far: {members: [far], floor: 0.125, cap: 0.25}}}}\n"
+    )
+    text, own = "guaranteed 1.0 GiB, at most 2.0 GiB, never lent 0.1 GiB", "; its engines' own memory: "
+    assert run(capsys, "explain").out.partition("Memory that models share\n\n")[2].splitlines() == [
+        "  card: 2.0 GiB, of which 1.8 GiB guaranteed",
+        f"  card/text (chat-0): {text}{own}0.2 GiB, so a loan is of no use to it",
+        f"  card/images (eye-0): guaranteed 0.5 GiB, at most 2.0 GiB, never lent 0.0 GiB{own}2.0 GiB",
+        f"  card/far (far-0): guaranteed 0.2 GiB, at most 0.5 GiB, never lent 0.0 GiB{own}not known yet",
+    ]
+    (pool,) = json.loads(run(capsys, "explain", "--json").out)["pools"]
+    assert (pool["pool"], pool["budget_bytes"], pool["groups"][0]["own_pool_bytes"]) == ("card", 2**31, 2**28)
+    assert [group["own_pool_bytes"] for group in pool["groups"]] == [2**28, 2**31, None]
+
+
 def test_problems_end_it(capsys: pytest.CaptureFixture[str]) -> None:
     ended = run(capsys, "explain", "--set", "server.port=x", "--json")
     assert (ended.status, ended.out) == (1, "")

@@ -11,6 +11,8 @@ import typer
 from tidegate.cli.build import build
 from tidegate.cli.engine_commands import engine_commands
 from tidegate.cli.explain_key import explain_key
+from tidegate.cli.explain_pools import FIELDS as POOL_FIELDS
+from tidegate.cli.explain_pools import pool_lines, pools_plain
 from tidegate.cli.explain_request import explain_request
 from tidegate.cli.options import AsJson, ConfigFile, Schema, Sets, Upstreams, configured, print_json, print_schema
 from tidegate.config import Settings, slot_plans, timeout_tree
@@ -38,6 +40,7 @@ FIELDS = {
     "replicas[].command": "of a vLLM that Tidegate starts; else null",
     "replicas[].gates": "requests of prompt_tokens + output_tokens that each gate lets run at once; "
     "binds names the gate that stops first",
+    **POOL_FIELDS,
 }
 
 
@@ -112,6 +115,7 @@ def _plain(settings: Settings, plans: list[tuple[SlotPlan, Gates]], commands: Ma
             {**_plan_plain(plan), "command": commands.get(plan.replica), "gates": gates.plain()}
             for plan, gates in plans
         ],
+        "pools": pools_plain(settings),
     }
 
 
@@ -149,6 +153,9 @@ def _print(settings: Settings, plans: list[tuple[SlotPlan, Gates]], commands: Ma
         typer.echo(f"  {gates.words()}")
         if plan.replica in commands:
             typer.echo(f"  {plan.replica}: {commands[plan.replica]}")
+    if settings.pools:
+        typer.echo("\nMemory that models share\n")
+        typer.echo("\n".join(f"  {line}" for line in pool_lines(settings)))
 
 
 def _plan_lines(plan: SlotPlan, settings: Settings) -> list[str]:
