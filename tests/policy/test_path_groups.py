@@ -89,6 +89,14 @@ def test_a_claim_ends_with_the_ticket_that_made_it_and_the_borrower_goes_in_the_
     assert groups_of(events)["text"]["waits"] is False
 
 
+def test_a_claim_does_not_outlive_the_last_ticket() -> None:
+    events = Events(Path(config(), 0.0))
+    ask(events, "images", 900)
+    ask(events, "text", 300)
+    events.cancel(0)
+    assert isinstance(ask(events, "images", 100), Admit)
+
+
 def test_a_fading_peak_wakes_those_who_want_to_borrow() -> None:
     events = Events(Path(config(), 0.0))
     ask(events, "text", 400)

@@ -146,7 +146,7 @@ class Path:
         for name in self.attempts.end_aborts(now):
             self._moved(name)
         verdicts: list[Verdict] = []
-        if self._tickets:
+        if self._tickets or (self._sharing is not None and self._sharing.is_owed):
             waiting = [*self.upstreams.values()]
             for upstream in waiting if self._sharing is None else self._sharing.turns(self.upstreams, now):
                 wakeup = upstream.next_wakeup()

@@ -35,6 +35,11 @@ class Sharing:
         for replica in leaving:
             _join(replica, groups)
 
+    @property
+    def is_owed(self) -> bool:
+        """Some upstream is thought to wait for memory under its floor."""
+        return bool(self._claims)
+
     def turns(self, upstreams: Mapping[str, Upstream], now: float) -> Iterator[Upstream]:
         """Every upstream once, and again those for whom a later one made room."""
         for pool in self.pools:
