@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import settings
+from hypothesis.stateful import rule
 
 from tests.policy.machine import replica_config
 from tests.policy.test_path_machine import CONFIG, PathMachine
+from tidegate.policy.decisions import Admit
 from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.slots import SlotsConfig
 
@@ -29,8 +31,13 @@ POOL = PoolConfig(
 class SharedPoolMachine(PathMachine):
     base = replace(CONFIG, replicas=REPLICAS, groups=GroupsConfig(pools=(POOL,)))
 
+    @rule()
+    def an_idle_pool_lends_again(self) -> None:
+        """Above the floor of 9 000 bytes: claims and peaks of the past are forgotten."""
+        assert isinstance(self.rested().offer(upstream="b", prompt_tokens=3500, max_tokens=10), Admit)
 
-class LearnedSharedPoolMachine(PathMachine):
+
+class LearnedSharedPoolMachine(SharedPoolMachine):
     base = replace(SharedPoolMachine.base, slots=SlotsConfig(mode="learned"))
 
 

@@ -150,9 +150,8 @@ class PathMachine(RuleBasedStateMachine):
         self.events.path.apply(Drain(replica, on), self.events.now)
         self.events.advance()
 
-    @rule()
-    def an_idle_system_always_admits_again(self) -> None:
-        """Liveness: whatever happened, once all is over and all replicas are back, anybody gets in."""
+    def rested(self) -> Events:
+        """Everything has ended, every replica is back, and a while has passed."""
         events = self.events
         events.apply(self.config)
         events.finish()
@@ -161,6 +160,12 @@ class PathMachine(RuleBasedStateMachine):
             events.observe(name)
             events.observe(name)
         events.pass_time(70.0)
+        return events
+
+    @rule()
+    def an_idle_system_always_admits_again(self) -> None:
+        """Liveness: whatever happened, once all is over and all replicas are back, anybody gets in."""
+        events = self.rested()
         for mark in events.path.marks.live(events.now):
             assert mark.kind is MarkKind.SESSION
             assert mark.until - events.now < 61.0
