@@ -99,6 +99,19 @@ def test_a_reload_keeps_what_was_started_or_bound_until_a_restart(config: Config
     assert "late" not in kept.upstreams
 
 
+def test_groups_reach_the_data_process_and_what_an_engine_tells_leaves_them_alone(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(
+        "upstreams: {chat: {replicas: [{url: 'http://h:1', bytes_per_token: 1024}]}}\n"
+        "pools: {card: {kv_bytes: 1GiB, groups: {text: {members: [chat], floor: 0.5}}}}\n"
+    )
+    settings = compose(load(file, {}, ENV), {"chat-0": Told(capacity=PAGED, confirms_aborts=True)}, ENV)
+    (replica,), (pool,) = settings.path.replicas, settings.path.groups.pools
+    assert (replica.group, replica.capacity.bytes_per_token, replica.capacity.kv_tokens) == ("card/text", 1024, 8192)
+    assert (pool.budget_bytes, pool.groups[0].floor_bytes) == (2**30, 2**29)
+    assert from_plain(msgspec.json.decode(msgspec.json.encode(to_plain(settings)))) == settings
+
+
 def test_images_are_sent_on_under_the_name_that_the_other_engine_knows(tmp_path: Path) -> None:
     file = tmp_path / "tidegate.yaml"
     file.write_text(
