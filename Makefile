@@ -43,7 +43,7 @@ test-compiled: compiled ## the tests of what is compiled, on the compiled build
 	@PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest --numprocesses=auto \
 		-m "not live and not slow" --ignore=tests/equivalence/test_wrong_drivers.py $(ON_COMPILED) $(ARGS)
 
-ON_COMPILED = $(addprefix tests/,compiled policy config lens wire gateway equivalence)
+ON_COMPILED = $(addprefix tests/,compiled policy config lens wire gateway equivalence cli)
 
 wheel: $(VENV)/dev.stamp ## the compiled build as a wheel for this Python and platform, in dist
 	@$(BIN)/python -m compiled.wheel

@@ -54,6 +54,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         info = buildapi.prepare_metadata_for_build_wheel(folder)
         files = contents(Path(folder)) | {f"{info}/WHEEL": WHEEL.encode()}
+        files[f"{info}/licenses/LICENSE"] = (tree.ROOT / "LICENSE").read_bytes()
     DIST.mkdir(exist_ok=True)
     target = DIST / f"{info.removesuffix('.dist-info')}-{TAG}.whl"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as wheel:
