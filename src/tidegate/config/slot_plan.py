@@ -131,6 +131,7 @@ def _plan_embedded(engine: Embedded, name: str, path: Path) -> SlotPlan:
         path,
         slot_tokens=engine.context_tokens,
         pool_tokens=pool_tokens,
+        bytes_per_token=engine.bytes_per_token,
         asked_sequences=engine.sequences,
         context_tokens=engine.context_tokens,
     )

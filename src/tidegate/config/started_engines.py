@@ -24,6 +24,8 @@ class Embedded(Section):
     """Answers generated beside each other; each owns its share of the KV memory."""
     context_tokens: Positive = 2048
     """Longest prompt and output of one sequence."""
+    bytes_per_token: Positive | None = None
+    """KV bytes per token (SPEC C3; ``tidegate plan memory`` tells); only in a pool that several models share."""
     threads: Positive | None = None
     """Threads that compute. Default: one core fewer than there are, so that the gateway keeps one."""
     prefix_caching: bool = True
