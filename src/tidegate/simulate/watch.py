@@ -68,7 +68,7 @@ class Watch:
     def look(self) -> None:
         """Sample now, and again until every visit has ended."""
         now, burst = self.clock.now, self.scenario.burst
-        groups = self.front.groups()
+        groups = {} if self.scenario.pool is None else self.front.groups()
         for name, group in groups.items():
             self.waits.setdefault(name, Wait()).add(bool(group["waits"]))
         memories = [replica.memory() for replica in self.replicas]
