@@ -24,7 +24,8 @@ from tests.live.vllm_serving import post, session_of_pid, story, title_of
 pytestmark = [pytest.mark.live, pytest.mark.skipif(not place.is_there(), reason=place.MISSING)]
 
 KEEPER = "tidegate.engines.vllm.keeper"
-STARTED_WITHIN_S = 240.0
+STARTED_WITHIN_S = 480.0
+"""Half a minute on a quiet machine; 280 s were seen on one that did four other things."""
 BLOCKS, BLOCK_TOKENS, CONTEXT_TOKENS = 80, 32, 1024
 SLOTS = BLOCKS * BLOCK_TOKENS // 256
 MOST_QUEUED = 12
