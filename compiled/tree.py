@@ -81,6 +81,9 @@ def compile_modules() -> None:
     from mypyc.build import mypycify  # noqa: PLC0415  # slow, and a tree that is current does not need it
     from setuptools import setup  # noqa: PLC0415  # likewise
 
+    # Before anything can fail: native code that is older than the source beside it would be taken for it.
+    for each in (TREE / "tidegate").rglob("*.so"):
+        each.unlink()
     os.chdir(WORK)  # mypy finds the package, and keeps its cache, where it runs
     files = [str(path) for path in compiled_files(Path("tidegate"))]
     for file in files:
@@ -88,8 +91,6 @@ def compile_modules() -> None:
     modules = mypycify(
         ["--no-error-summary", *files], opt_level=OPTIMISATION, debug_level="0", group_name="tidegate", target_dir="c"
     )
-    for each in (TREE / "tidegate").rglob("*.so"):
-        each.unlink()
     setup(
         name="tidegate-compiled",
         ext_modules=modules,
