@@ -70,7 +70,7 @@ def tracked_files() -> list[Path]:
     listing = subprocess.run(["git", "ls-files", "-z"], check=False, capture_output=True, text=True, cwd=ROOT)
     if listing.returncode == 0:
         return [path for name in listing.stdout.split("\0") if name and (path := ROOT / name).is_file()]
-    folders = ("src", "tests", "docs", "bench", "requirements", ".ci")
+    folders = ("src", "tests", "docs", "bench", "requirements", "compiled", ".ci")
     return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
 
 
