@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from hypothesis import settings
 from hypothesis.stateful import rule
 
-from tests.policy.machine import replica_config
+from tests.policy.machine import Events, View, replica_config
 from tests.policy.test_path_machine import CONFIG, PathMachine
-from tidegate.policy.decisions import Admit
+from tidegate.policy.decisions import Admit, Answer, Refuse
 from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
+from tidegate.policy.request import Request
 from tidegate.policy.slots import SlotsConfig
 
 REPLICAS = (
@@ -28,7 +30,38 @@ POOL = PoolConfig(
 )
 
 
+class SharedEvents(Events):
+    """Sees to it that no loan is made while a floor is owed: a group that waited before an event, was given
+    nothing by it and waits after it, has not seen another go above its floor. Groups bear the names of upstreams."""
+
+    owed: frozenset[str] = frozenset()
+    is_advancing = False
+
+    def _take(self, request: Request, decision: Admit | Refuse | Answer) -> None:
+        super()._take(request, decision)
+        if isinstance(decision, Admit) and not self.is_advancing:
+            assert not (self._is_a_loan(request.upstream) and self.owed - {request.upstream})
+
+    def advance(self) -> None:
+        before = len(self.live)
+        self.is_advancing = True
+        super().advance()
+        self.is_advancing = False
+        served = {request.upstream for request, _ in self.live[before:]}
+        owed = frozenset(name for name, group in self._groups().items() if group["waits"])
+        for name in served:
+            assert not (self._is_a_loan(name) and (owed & self.owed) - served)
+        self.owed = owed
+
+    def _is_a_loan(self, upstream: str) -> bool:
+        return bool(self._groups()[upstream]["borrowed_bytes"] > 0)
+
+    def _groups(self) -> View:
+        return cast(View, self.path.view(self.now)["groups"])
+
+
 class SharedPoolMachine(PathMachine):
+    events_of = SharedEvents
     base = replace(CONFIG, replicas=REPLICAS, groups=GroupsConfig(pools=(POOL,)))
 
     @rule()

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.policy.machine import Events, replica_config
 from tidegate.policy.breaker import State
 from tidegate.policy.change import Drain
+from tidegate.policy.classes import ClassConfig, ClassesConfig
 from tidegate.policy.decisions import Admit
 from tidegate.policy.marks import Mark, MarkKind
 from tidegate.policy.outcomes import Outcome
@@ -31,11 +32,12 @@ class PathMachine(RuleBasedStateMachine):
     """Replicas besides those that rules name; never removed."""
     base = CONFIG
     """Its replicas are called a1, a2 and b1."""
+    events_of = Events
 
     def __init__(self) -> None:
         super().__init__()
         self.config = replace(self.base, replicas=self.base.replicas + self.more)
-        self.events = Events(Path(self.config, 0.0))
+        self.events = self.events_of(Path(self.config, 0.0))
 
     @rule(seconds=st.floats(0.0, 20.0))
     def pass_time(self, seconds: float) -> None:
@@ -195,9 +197,13 @@ class ManyReplicasMachine(PathMachine):
 
 
 class LearnedMachine(PathMachine):
-    """Reservations by what answers turn out to need, which grow while they run."""
+    """Reservations by what answers turn out to need, which grow while they run; and a class with an objective."""
 
-    base = replace(CONFIG, slots=SlotsConfig(mode="learned"))
+    base = replace(
+        CONFIG,
+        slots=SlotsConfig(mode="learned"),
+        classes=ClassesConfig(classes={**ClassesConfig().classes, "interactive": ClassConfig(ttft_slo_s=3.0)}),
+    )
 
 
 PathMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
