@@ -6,14 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.policy.classes import ClassConfig
 from tidegate.policy.patience import client_limit, patience
+from tidegate.policy.record import Record
 from tidegate.policy.request import NEVER, Request
 
 
 def held(
-    request: Request, *, first: float | None = None, margin: float = 0.8, service_s: tuple[float, float] = (0.0, 0.0)
+    request: Request,
+    *,
+    first: float | None = None,
+    margin: float = 0.8,
+    service_s: tuple[float, float] = (0.0, 0.0),
+    slo_s: float | None = None,
 ) -> tuple[float, float, bool]:
-    got = patience(request, request.arrived_at if first is None else first, 10.0, margin, service_s)
+    record = Record(request, "interactive", request.arrived_at if first is None else first)
+    got = patience(record, ClassConfig(max_wait_s=10.0, ttft_slo_s=slo_s), margin, service_s)
+    assert record.objective_at == (NEVER if slo_s is None or not request.streaming else request.arrived_at + slo_s)
     return got.due_at, got.expires_at, got.is_clients
 
 
@@ -50,6 +59,18 @@ def test_the_earlier_of_the_two_limits_binds() -> None:
 
 def test_a_patient_client_waits_no_longer_than_its_class() -> None:
     assert held(asked(60.0)) == (110.0, 110.0, False)
+
+
+def test_an_objective_of_the_class_shortens_the_wait_of_streams_by_the_margin_and_the_prefill() -> None:
+    assert held(asked(), slo_s=2.0) == (101.6, 101.6, False)
+    assert held(asked(60.0), slo_s=2.0, service_s=(0.6, 30.0)) == (101.0, 101.0, False)
+    assert held(asked(1.0), slo_s=2.0) == (101.0, 100.8, True)
+    assert held(asked(), slo_s=60.0) == (110.0, 110.0, False)
+    assert held(asked(streaming=False), slo_s=2.0) == (110.0, 110.0, False)
+
+
+def test_what_cannot_meet_its_objective_even_at_once_does_not_wait_at_all() -> None:
+    assert held(asked(), slo_s=2.0, service_s=(3.0, 30.0)) == (100.0, 100.0, False)
 
 
 def test_a_repeat_stands_where_it_stood_first_but_waits_from_now() -> None:

@@ -27,7 +27,8 @@ def simulate(
         typer.Option(
             "--policy",
             "-p",
-            help="native, native:zombie, native:contiguous, tidegate or tidegate:isolated; repeatable. Default: both.",
+            help="native[:zombie|:contiguous], tidegate[:slo+learned+isolated], or what others do: cap:TOKENS, "
+            "static:N, smg[:N], gradient2, llm-d[:shed], bound. Repeatable. Default: native and tidegate.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal traffic under every policy.")] = 1,

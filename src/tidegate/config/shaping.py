@@ -46,6 +46,7 @@ ServiceClass = Annotated[
     Ranged(
         weight=Field(gt=0, description="Part of the dispatched prompt tokens, against the other classes that wait."),
         max_wait_s=Field(gt=0),
+        ttft_slo_s=Field(gt=0),
         queue_share=Field(gt=0, le=1),
     ),
 ]

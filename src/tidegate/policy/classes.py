@@ -21,12 +21,17 @@ class ClassConfig:
     weight: float = 1.0
     max_wait_s: float = 10.0
     """Longest stay in the queue, whatever the client would bear (S3-09)."""
+    ttft_slo_s: float | None = None
+    """Objective for the first byte of a stream. What would miss it is refused early, not answered late. None: the
+    client's own limits alone count."""
     queue_share: float = 1.0
     """Part of the queue's three bounds that this class may fill (S0-38)."""
 
     def __post_init__(self) -> None:
         if self.weight <= 0 or self.max_wait_s <= 0 or not 0 < self.queue_share <= 1:
             raise ValueError(f"a class needs weight > 0, max_wait_s > 0 and 0 < queue_share <= 1: {self}")
+        if self.ttft_slo_s is not None and self.ttft_slo_s <= 0:
+            raise ValueError(f"a class needs ttft_slo_s > 0, or none: {self}")
 
 
 def _default_classes() -> dict[str, ClassConfig]:

@@ -40,10 +40,10 @@ def teach(timeouts: Timeouts, permit: Permit, outcome: Outcome, streaming: bool,
 
 
 def judge_margin(margin: Margin, record: Record, now: float) -> None:
-    """Whether a request that had waited reached its first byte in the client's time."""
+    """Whether a request that had waited reached its first byte in the client's time, and in its class's."""
     if not record.queued_at:
         return
-    limit = client_limit(record.request)
+    limit = min(client_limit(record.request), record.objective_at)
     if limit < NEVER:
         margin.record(late=now >= limit or record.outcome is Outcome.CLIENT_LEFT)
 

@@ -115,7 +115,7 @@ class Path:
         before = queue.lines[record.service_class].tokens_before(held.due_at)
         rate = upstream.tokens_per_s(record.service_class, now)
         record.predicted_wait_s = 0.0 if rate is None else before / rate
-        if now + record.predicted_wait_s > held.expires_at:
+        if now + record.predicted_wait_s >= held.expires_at:
             return self._refuse(record, self._too_late(record, upstream, held, now), now)
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket, request, record.service_class, held.due_at, held.expires_at, now)
@@ -128,8 +128,7 @@ class Path:
     def _patience(self, record: Record, upstream: Upstream) -> Patience:
         request = record.request
         service_s = upstream.service_s(request.prompt_tokens, self.output_tokens(request, upstream))
-        max_wait_s = self.config.classes.classes[record.service_class].max_wait_s
-        return patience(request, record.first_arrived_at, max_wait_s, self.margin.value, service_s)
+        return patience(record, self.config.classes.classes[record.service_class], self.margin.value, service_s)
 
     # ---- PLACEMENT --------------------------------------------------------------------------
 
@@ -183,7 +182,8 @@ class Path:
 
     def _comes_late(self, record: Record, upstream: Upstream, now: float) -> bool:
         """Deadline, again: with what is known by now, the answer would come too late for the client."""
-        return client_limit(record.request) < NEVER and now > self._patience(record, upstream).expires_at
+        limit = min(client_limit(record.request), record.objective_at)
+        return limit < NEVER and now > self._patience(record, upstream).expires_at
 
     def _expire(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
         for ticket in upstream.queue.expired(now):

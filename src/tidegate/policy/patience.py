@@ -4,12 +4,17 @@ Held to the client's own limits by default: a stream to its first byte, any answ
 Of that time ``margin`` may be spent waiting, less what the service itself will take. The class's
 ``max_wait_s`` bounds all of it, so that the order is by effective deadline = min(deadline, first
 arrival + max_wait): nobody without a deadline waits for ever behind those who have one.
+
+A class may have an objective for its streams' first byte. A stream that would miss it, with the same
+margin, is refused rather than answered late; one that finds a place at once is served all the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.policy.classes import ClassConfig
+from tidegate.policy.record import Record
 from tidegate.policy.request import NEVER, Request
 
 
@@ -29,13 +34,16 @@ def client_limit(request: Request) -> float:
     return first_byte_by if first_byte_by < deadline_at else deadline_at
 
 
-def patience(
-    request: Request, first_arrived_at: float, max_wait_s: float, margin: float, service_s: tuple[float, float]
-) -> Patience:
-    """``service_s`` is (to the first byte, to the end) after dispatch; 0.0 where unknown."""
-    arrived = request.arrived_at
+def patience(record: Record, of_class: ClassConfig, margin: float, service_s: tuple[float, float]) -> Patience:
+    """``service_s`` is (to the first byte, to the end) after dispatch; 0.0 where unknown. Notes in the record
+    by when its class wants the first byte."""
+    request = record.request
+    arrived, max_wait_s = request.arrived_at, of_class.max_wait_s
     first_s, whole_s = service_s
     expires_at = NEVER
+    if of_class.ttft_slo_s is not None and request.streaming:
+        record.objective_at = arrived + of_class.ttft_slo_s
+        max_wait_s = min(max_wait_s, max(0.0, margin * of_class.ttft_slo_s - first_s))
     if request.first_byte_by < NEVER:
         before_s = first_s if request.streaming else whole_s
         expires_at = arrived + margin * (request.first_byte_by - arrived) - before_s
@@ -43,4 +51,4 @@ def patience(
         expires_at = min(expires_at, arrived + margin * (request.deadline_at - arrived) - whole_s)
     is_clients = expires_at < arrived + max_wait_s
     held_s = min(client_limit(request) - arrived, max_wait_s)
-    return Patience(first_arrived_at + held_s, min(expires_at, arrived + max_wait_s), is_clients)
+    return Patience(record.first_arrived_at + held_s, min(expires_at, arrived + max_wait_s), is_clients)

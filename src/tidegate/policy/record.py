@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
-from tidegate.policy.request import Request
+from tidegate.policy.request import NEVER, Request
 
 
 @dataclass(slots=True)
@@ -38,6 +38,8 @@ class Record:
     retry_after_s: float = 0.0
     repeat: bool = False
     """The client had come before under the same key and got nothing."""
+    objective_at: float = NEVER
+    """By when its class wants the first byte of one that had to wait."""
     charged_tokens: int | None = None
     """By the tenant's quota at arrival; None: it never came so far."""
     live_permits: int = 0

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 
 from tidegate.errors import ConfigError
+from tidegate.policy.classes import INTERACTIVE, LONG, ClassesConfig
 from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
 from tidegate.policy.slots import SlotsConfig
-from tidegate.simulate.clients import Clients
-from tidegate.simulate.clock import Clock
+from tidegate.simulate.baselines.named import BASELINES
 from tidegate.simulate.driver import Driver
-from tidegate.simulate.front import LedgerFront
 from tidegate.simulate.native import Native
 from tidegate.simulate.replica import SimulatedReplica
-from tidegate.simulate.scenario import Part, Scenario
+from tidegate.simulate.scenario import Part
+from tidegate.simulate.stage import Policy, Setup, Stage, replicas_of
 
 RESERVE_SHARE = 0.1
 """Of its idle floor, what a group never lends: the configuration's default."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What a policy is put on: one scenario, one seed, one clock."""
-
-    scenario: Scenario
-    seed: int
-    clock: Clock
-    clients: Clients
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """A front on its engines."""
-
-    front: LedgerFront
-    replicas: list[SimulatedReplica]
-
-
-Policy = Callable[[Stage], Setup]
 
 
 def find_policy(text: str) -> Policy:
@@ -53,24 +32,6 @@ def find_policy(text: str) -> Policy:
         hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(POLICIES)}"
         raise ConfigError([f"unknown policy {name!r}: {hint}"])
     return POLICIES[name](argument)
-
-
-def replicas_of(stage: Stage, *, isolated: bool = False, variant: str = "") -> list[SimulatedReplica]:
-    """The scenario's engines on the stage's clock, in the ``variant`` of ``native`` that is asked for.
-
-    Where they share a pool, each engine's own is as large as the whole budget, and only a ledger keeps their sum
-    within it; ``isolated`` cuts each down to its part, as separate deployments have it.
-    """
-    notices, contiguous, pool = variant != "zombie", variant == "contiguous", stage.scenario.pool
-    engines = [replace(each, notices_aborts=notices, is_contiguous=contiguous) for each in stage.scenario.engines]
-    if pool is None:
-        return [SimulatedReplica(f"replica-{index}", each, stage.clock) for index, each in enumerate(engines)]
-    found = []
-    for engine, part in zip(engines, pool.parts, strict=True):
-        share = part.floor_share if isolated else 1.0
-        config = replace(engine, kv_tokens=int(share * pool.budget_bytes) // part.bytes_per_token)
-        found.append(SimulatedReplica(f"{part.model}-0", config, stage.clock, part))
-    return found
 
 
 NATIVE = ("", "zombie", "contiguous")
@@ -87,24 +48,25 @@ def native(argument: str) -> Policy:
     return set_up
 
 
-TIDEGATE = ("", "isolated", "learned")
+TIDEGATE = ("isolated", "learned", "slo")
 
 
 def tidegate(argument: str) -> Policy:
-    """Default parameters; the replicas' capacities are those that an engine reports about itself.
+    """Default parameters; the replicas' capacities are those that an engine reports about itself. Joined by ``+``:
 
-    ``tidegate:learned``: slots for as much output as answers turn out to have, not for all that is declared.
+    ``isolated``: no memory is lent between models. ``learned``: slots for as much output as answers turn out to
+    have, not for all that is declared. ``slo``: the gateway knows the scenario's TTFT objective.
     """
-    if argument not in TIDEGATE:
-        raise ConfigError([f"tidegate:{argument}: expected tidegate, tidegate:isolated or tidegate:learned"])
-    isolated = argument == "isolated"
-    slots = SlotsConfig(mode="learned" if argument == "learned" else "worst_case")
+    words = set(argument.split("+")) - {""}
+    if not words <= set(TIDEGATE):
+        named = ", ".join(f"tidegate:{word}" for word in TIDEGATE)
+        raise ConfigError([f"tidegate:{argument}: expected tidegate, {named}, or several joined by +"])
 
     def set_up(stage: Stage) -> Setup:
-        if isolated and stage.scenario.pool is None:
+        if "isolated" in words and stage.scenario.pool is None:
             raise ConfigError([f"tidegate:isolated: {stage.scenario.name} has no pool that models share"])
-        replicas = replicas_of(stage, isolated=isolated)
-        path = Path(replace(path_config(stage, replicas, isolated=isolated), slots=slots), stage.clock.now)
+        replicas = replicas_of(stage, isolated="isolated" in words)
+        path = Path(path_config(stage, replicas, words), stage.clock.now)
         driver = Driver(path, replicas, stage.clients, stage.clock)
         stage.clock.schedule(stage.clock.now, driver.read_engines)
         return Setup(driver, replicas)
@@ -112,13 +74,23 @@ def tidegate(argument: str) -> Policy:
     return set_up
 
 
-def path_config(stage: Stage, replicas: list[SimulatedReplica], *, isolated: bool) -> PathConfig:
-    configs, pool = tuple(map(replica_config, replicas)), stage.scenario.pool
-    if pool is None:
-        return PathConfig(replicas=configs)
-    groups = tuple(_group(part, pool.budget_bytes, isolated=isolated) for part in pool.parts)
-    shared = PoolConfig(name="card", budget_bytes=pool.budget_bytes, groups=groups)
-    return PathConfig(replicas=configs, groups=GroupsConfig(pools=(shared,)))
+def path_config(stage: Stage, replicas: list[SimulatedReplica], words: set[str]) -> PathConfig:
+    pool, groups = stage.scenario.pool, GroupsConfig()
+    if pool is not None:
+        parts = tuple(_group(part, pool.budget_bytes, isolated="isolated" in words) for part in pool.parts)
+        groups = GroupsConfig(pools=(PoolConfig(name="card", budget_bytes=pool.budget_bytes, groups=parts),))
+    return PathConfig(
+        replicas=tuple(map(replica_config, replicas)),
+        slots=SlotsConfig(mode="learned" if "learned" in words else "worst_case"),
+        classes=_with_objective(stage.scenario.slo.ttft_s) if "slo" in words else ClassesConfig(),
+        groups=groups,
+    )
+
+
+def _with_objective(ttft_slo_s: float) -> ClassesConfig:
+    defaults = ClassesConfig().classes
+    held = {name: replace(defaults[name], ttft_slo_s=ttft_slo_s) for name in (INTERACTIVE, LONG)}
+    return ClassesConfig(classes={**defaults, **held})
 
 
 def _group(part: Part, budget_bytes: int, *, isolated: bool) -> GroupConfig:
@@ -147,4 +119,4 @@ def replica_config(replica: SimulatedReplica) -> ReplicaConfig:
     )
 
 
-POLICIES: dict[str, Callable[[str], Policy]] = {"native": native, "tidegate": tidegate}
+POLICIES: dict[str, Callable[[str], Policy]] = {"native": native, "tidegate": tidegate, **BASELINES}

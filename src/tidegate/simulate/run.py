@@ -7,9 +7,10 @@ from time import perf_counter
 
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
-from tidegate.simulate.policies import Setup, Stage, find_policy
+from tidegate.simulate.policies import find_policy
 from tidegate.simulate.scenario import Scenario
 from tidegate.simulate.scenarios import find_scenario
+from tidegate.simulate.stage import Setup, Stage
 from tidegate.simulate.visit import Ending, Visit
 from tidegate.simulate.watch import Watch
 

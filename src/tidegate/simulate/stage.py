@@ -1,0 +1,51 @@
+"""What a policy is put on, and what it makes of it: a front on its engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidegate.simulate.clients import Clients
+from tidegate.simulate.clock import Clock
+from tidegate.simulate.front import LedgerFront
+from tidegate.simulate.replica import SimulatedReplica
+from tidegate.simulate.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a policy is put on: one scenario, one seed, one clock."""
+
+    scenario: Scenario
+    seed: int
+    clock: Clock
+    clients: Clients
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A front on its engines."""
+
+    front: LedgerFront
+    replicas: list[SimulatedReplica]
+
+
+Policy = Callable[[Stage], Setup]
+
+
+def replicas_of(stage: Stage, *, isolated: bool = False, variant: str = "") -> list[SimulatedReplica]:
+    """The scenario's engines on the stage's clock, in the ``variant`` of ``native`` that is asked for.
+
+    Where they share a pool, each engine's own is as large as the whole budget, and only a ledger keeps their sum
+    within it; ``isolated`` cuts each down to its part, as separate deployments have it.
+    """
+    notices, contiguous, pool = variant != "zombie", variant == "contiguous", stage.scenario.pool
+    engines = [replace(each, notices_aborts=notices, is_contiguous=contiguous) for each in stage.scenario.engines]
+    if pool is None:
+        return [SimulatedReplica(f"replica-{index}", each, stage.clock) for index, each in enumerate(engines)]
+    found = []
+    for engine, part in zip(engines, pool.parts, strict=True):
+        share = part.floor_share if isolated else 1.0
+        config = replace(engine, kv_tokens=int(share * pool.budget_bytes) // part.bytes_per_token)
+        found.append(SimulatedReplica(f"{part.model}-0", config, stage.clock, part))
+    return found
