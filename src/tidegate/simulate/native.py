@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from tidegate.simulate.calls import RunningCalls
 from tidegate.simulate.front import ClientSide
 from tidegate.simulate.replica import SimulatedReplica
-from tidegate.simulate.running import RunningCalls
 from tidegate.simulate.visit import Call
 
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.engines.simulated import EngineEventKind
+from tidegate.simulate.calls import RunningCalls
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.front import ClientSide
 from tidegate.simulate.replica import SimulatedReplica
-from tidegate.simulate.running import RunningCalls
 from tidegate.simulate.visit import Call
 
 INITIAL, LEAST, MOST = 20.0, 20.0, 200.0

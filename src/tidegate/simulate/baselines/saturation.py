@@ -15,10 +15,10 @@ from typing import Any
 
 from tidegate.policy.balance.cost import FIRST, spread
 from tidegate.policy.reading import Reading
+from tidegate.simulate.calls import RunningCalls
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.front import ClientSide
 from tidegate.simulate.replica import SimulatedReplica
-from tidegate.simulate.running import RunningCalls
 from tidegate.simulate.visit import Call
 
 MOST_WAITING, MOST_KV_SHARE = 5, 0.8

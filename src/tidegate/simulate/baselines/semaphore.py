@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.engines.simulated import EngineEventKind
+from tidegate.simulate.calls import RunningCalls
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.front import ClientSide
 from tidegate.simulate.replica import SimulatedReplica
-from tidegate.simulate.running import RunningCalls
 from tidegate.simulate.visit import Call
 
 SMG_PLACES, SMG_QUEUE, SMG_TIMEOUT_S = 64, 256, 30.0
