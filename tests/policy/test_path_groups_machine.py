@@ -65,9 +65,7 @@ class SharedEvents(Events):
 
 class SharedPoolMachine(PathMachine):
     events_of = SharedEvents
-    base = replace(
-        CONFIG, replicas=REPLICAS, groups=GroupsConfig(pools=(POOL,)), prefill=PrefillConfig(enabled=False)
-    )
+    base = replace(CONFIG, replicas=REPLICAS, groups=GroupsConfig(pools=(POOL,)), prefill=PrefillConfig(enabled=False))
     """Without a bound on prefill, so that memory is what they wait for."""
 
     @rule(upstream=st.sampled_from(["a", "b"]), prompt_tokens=st.integers(100, 2500), times=st.integers(2, 4))
