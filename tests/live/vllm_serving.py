@@ -32,8 +32,8 @@ class Protected:
 
 
 @contextmanager
-def vllm(folder: Path, *flags: str) -> Iterator[Server]:
-    settings = json.dumps({"tidegate": RESERVATION})
+def vllm(folder: Path, *flags: str, rule: str = "peak") -> Iterator[Server]:
+    settings = json.dumps({"tidegate": {**RESERVATION, "rule": rule}})
     plugin = ("--scheduler-cls", PLUGIN, "--additional-config", settings, "--max-num-queued-reqs", str(MOST_QUEUED))
     # The pip-installed checkout is the one under test in .venv-vllm; elsewhere the path says so.
     env = {"PYTHONPATH": str(place.ROOT / "src")}
@@ -43,9 +43,13 @@ def vllm(folder: Path, *flags: str) -> Iterator[Server]:
 
 
 @contextmanager
-def protected(folder: Path, *flags: str) -> Iterator[Protected]:
-    with vllm(folder, *flags) as engine, service(folder / "serve.log", "--upstream", f"m={engine.url}") as front:
-        yield Protected(engine, front)
+def protected(folder: Path, *flags: str, rule: str = "peak", **replica: object) -> Iterator[Protected]:
+    """``replica``: what the configuration says of it besides its URL."""
+    with vllm(folder, *flags, rule=rule) as engine:
+        file = folder / "tidegate.yaml"
+        file.write_text(json.dumps({"upstreams": {"m": {"replicas": [{"url": engine.url, **replica}]}}}))
+        with service(folder / "serve.log", "--config", str(file)) as front:
+            yield Protected(engine, front)
 
 
 def session_of(process: subprocess.Popen[bytes]) -> list[int]:
