@@ -48,3 +48,9 @@ def test_the_two_classes_that_length_chooses_between_must_be_there() -> None:
         ClassesConfig(classes={INTERACTIVE: ClassConfig()})
     with pytest.raises(ValueError, match="long_threshold_tokens"):
         replace(CONFIG, long_threshold_tokens=0)
+
+
+@pytest.mark.parametrize("ttft_slo_s", [0.0, -1.0])
+def test_an_objective_is_a_time(ttft_slo_s: float) -> None:
+    with pytest.raises(ValueError, match="a class needs ttft_slo_s > 0, or none"):
+        ClassConfig(ttft_slo_s=ttft_slo_s)

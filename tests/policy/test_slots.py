@@ -174,3 +174,9 @@ def test_a_reservation_that_is_larger_than_every_pool_is_refused_for_good() -> N
 def test_the_default_bound_is_at_least_one_token() -> None:
     with pytest.raises(ValueError, match="default_max_tokens"):
         SlotsConfig(default_max_tokens=0)
+
+
+@pytest.mark.parametrize("quantile", [0.0, 1.0, -0.5, 1.5])
+def test_a_quantile_lies_between_none_and_all(quantile: float) -> None:
+    with pytest.raises(ValueError, match=r"slots\.quantile must lie between 0 and 1"):
+        SlotsConfig(quantile=quantile)
