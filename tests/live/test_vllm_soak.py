@@ -166,8 +166,13 @@ def test_two_ledgers_and_the_engine_agree_within_a_block_per_request_while_strea
         until(lambda: figures(both.engine)["tidegate_kv_reserved_blocks"] > 0, 10)
         theirs, ours = figures(both.engine), both.service.replica()["slots"]
         assert abs(ours["used"] + ours["reserved"] - theirs["tidegate_kv_reserved_blocks"]) <= len(streams)
-        in_use = round(both.engine.metrics()["vllm:kv_cache_usage_perc"] * 80)
-        assert abs(in_use - figures(both.engine)["tidegate_kv_held_blocks"]) <= len(streams)
+        # The scheduler's figures travel with vLLM's own, a moment later than the gauge of its pool.
+        until(lambda: abs(_blocks_in_use(both) - figures(both.engine)["tidegate_kv_held_blocks"]) <= len(streams), 10)
         for stream in streams:
             stream.leave()
         _rest(both)
+
+
+def _blocks_in_use(both: Protected) -> int:
+    """By vLLM's own gauge of its pool."""
+    return round(both.engine.metrics()["vllm:kv_cache_usage_perc"] * figures(both.engine)["tidegate_kv_pool_blocks"])
