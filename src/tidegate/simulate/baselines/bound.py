@@ -2,8 +2,8 @@
 
 Requests flow through the fleet's saturated rate (``capacity.saturated_rate`` of this scenario's own lengths) like a
 fluid: a call is taken when the work before it is done within the TTFT objective, and refused at once otherwise. It is a
-bound for policies that do not choose by length: one that turns long requests away can serve more requests, and fewer
-tokens. Gaps between tokens are those of a full engine. No engine is simulated.
+bound for policies that do not choose by length: one that turns long prompts away can serve more. Gaps between tokens
+are those of a full engine. No engine is simulated.
 """
 
 from __future__ import annotations
