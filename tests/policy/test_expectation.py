@@ -14,6 +14,7 @@ from tidegate.policy.expectation import (
     ALL_WEIGHT,
     FADE_S,
     FIRST_CAUTION,
+    MOST_KEPT_TENANTS,
     MOST_TENANTS,
     OWN_WEIGHT,
     STEP,
@@ -156,15 +157,29 @@ def test_a_new_quantile_begins_anew_and_the_same_one_goes_on() -> None:
     assert expectation.level == 0.8
 
 
-def test_only_so_many_tenants_are_told_apart() -> None:
+def test_only_so_many_tenants_are_told_apart_and_the_latest_of_them_outlive_a_restart() -> None:
     expectation = Expectation(CONFIG)
     for number in range(MOST_TENANTS):
         expectation.learn(asked(f"t{number}"), 1000, 100, 1000)
     expectation.learn(asked("t0"), 1000, 100, 1000)
     expectation.learn(asked("one more"), 1000, 100, 1000)
+    assert expectation.view()["tenants"] == MOST_TENANTS
+    stranger = expectation.reserved_tokens(asked("stranger"), 1000)
+    assert expectation.reserved_tokens(asked("t1"), 1000) == stranger
+    assert expectation.reserved_tokens(asked("t0"), 1000) < stranger
     kept = expectation.dump()["own"]
     assert isinstance(kept, dict)
-    assert (len(kept), "t0" in kept, "t1" in kept, "one more" in kept) == (MOST_TENANTS, True, False, True)
+    latest = [f"t{number}" for number in range(MOST_TENANTS + 2 - MOST_KEPT_TENANTS, MOST_TENANTS)]
+    assert [*kept] == [*latest, "t0", "one more"]
+
+
+def test_what_outlives_a_restart_stays_far_below_one_message_to_the_parent() -> None:
+    expectation = Expectation(CONFIG)
+    for tenant in range(MOST_TENANTS):
+        for most in (64, 256, 1024, 4096):
+            for output in range(1, 101):
+                expectation.learn(asked(f"t{tenant}"), most, output, most)
+    assert len(json.dumps(expectation.dump())) < 200_000
 
 
 def test_what_was_learned_outlives_a_restart_as_json() -> None:

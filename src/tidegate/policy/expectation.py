@@ -32,6 +32,9 @@ OWN_WEIGHT, ALL_WEIGHT = 20, 8
 """K of the tenant's and of everybody's answers: with so many of them they count half."""
 MOST_TENANTS = 200
 """Remembered apart; the one unused for longest goes first."""
+MOST_KEPT_TENANTS = 10
+"""Of these, the latest that outlive a restart; the others are judged by all until they are known again. What is kept
+goes to the parent in one message, and 200 tenants of eight models would not fit in it."""
 STEP = 0.01
 """Weight of one answer in the level: the last hundred count."""
 UNSEEN = 0.9
@@ -112,13 +115,14 @@ class Expectation:
             "judged": self.judged,
             "covered": self.covered,
             "answers": len(self._all),
+            "tenants": len(self._own),
         }
 
     def dump(self) -> dict[str, object]:
         return {
             "level": self.level,
             "all": self._all.dump(),
-            "own": {tenant: own.dump() for tenant, own in self._own.items()},
+            "own": {tenant: self._own[tenant].dump() for tenant in [*self._own][-MOST_KEPT_TENANTS:]},
         }
 
     def restore(self, state: Mapping[str, object]) -> None:
