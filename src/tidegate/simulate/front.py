@@ -31,6 +31,16 @@ class LedgerFront(Front, Protocol):
         """The state of every slot group, by name; empty without any."""
 
 
+class WithoutLedger:
+    """What a front that promises no memory to anybody tells a watch."""
+
+    def reserved_tokens(self, _replica: str) -> int | None:
+        return None
+
+    def groups(self) -> Mapping[str, Mapping[str, Any]]:
+        return {}
+
+
 class ClientSide(Protocol):
     """Where a front delivers. Each call gets at most one ``first_token``, then exactly one ending."""
 

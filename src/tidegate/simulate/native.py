@@ -9,15 +9,14 @@ is always taken, however long.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from tidegate.simulate.calls import RunningCalls
-from tidegate.simulate.front import ClientSide
+from tidegate.simulate.front import ClientSide, WithoutLedger
 from tidegate.simulate.replica import SimulatedReplica
 from tidegate.simulate.visit import Call
 
 
-class Native:
+class Native(WithoutLedger):
     def __init__(
         self, replicas: list[SimulatedReplica], clients: ClientSide, most_queued_tokens: int | None = None
     ) -> None:
@@ -28,12 +27,6 @@ class Native:
         """By model; the next in turn stands first."""
         for replica in replicas:
             self._replicas.setdefault(replica.model, deque()).append(replica)
-
-    def reserved_tokens(self, _replica: str) -> None:
-        return None
-
-    def groups(self) -> dict[str, dict[str, Any]]:
-        return {}
 
     def open(self, call: Call) -> None:
         demand = call.visit.demand

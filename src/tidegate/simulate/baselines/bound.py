@@ -8,19 +8,17 @@ are those of a full engine. No engine is simulated.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tidegate.simulate.arrivals import Arrival
 from tidegate.simulate.capacity import saturated_rate
 from tidegate.simulate.clock import Clock
-from tidegate.simulate.front import ClientSide
+from tidegate.simulate.front import ClientSide, WithoutLedger
 from tidegate.simulate.scenario import Scenario
 from tidegate.simulate.visit import Call
 
 SAMPLE = 2000
 
 
-class Bound:
+class Bound(WithoutLedger):
     def __init__(self, scenario: Scenario, clients: ClientSide, clock: Clock) -> None:
         self.refusals: dict[str, int] = {}
         self._clients = clients
@@ -32,12 +30,6 @@ class Bound:
         self._per_s = sum(saturated_rate(engine, lengths) for engine in scenario.engines)
         self._free_at = 0.0
         self._live: set[int] = set()
-
-    def reserved_tokens(self, _replica: str) -> None:
-        return None
-
-    def groups(self) -> dict[str, dict[str, Any]]:
-        return {}
 
     def open(self, call: Call) -> None:
         now = self._clock.now

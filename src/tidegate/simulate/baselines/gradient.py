@@ -11,12 +11,10 @@ The constants are the library's defaults. A time to first token varies with the 
 
 from __future__ import annotations
 
-from typing import Any
-
 from tidegate.engines.simulated import EngineEventKind
 from tidegate.simulate.calls import RunningCalls
 from tidegate.simulate.clock import Clock
-from tidegate.simulate.front import ClientSide
+from tidegate.simulate.front import ClientSide, WithoutLedger
 from tidegate.simulate.replica import SimulatedReplica
 from tidegate.simulate.visit import Call
 
@@ -54,19 +52,13 @@ class Gradient:
         self.value = min(MOST, max(LEAST, self.value))
 
 
-class Gradient2:
+class Gradient2(WithoutLedger):
     def __init__(self, replicas: list[SimulatedReplica], clients: ClientSide, clock: Clock) -> None:
         self._running = RunningCalls(replicas, clients, self._hear)
         self.refusals = self._running.refusals
         self.limits = {replica.name: Gradient() for replica in replicas}
         self._replicas = replicas
         self._clock = clock
-
-    def reserved_tokens(self, _replica: str) -> None:
-        return None
-
-    def groups(self) -> dict[str, dict[str, Any]]:
-        return {}
 
     def open(self, call: Call) -> None:
         of_model = [replica for replica in self._replicas if replica.model == call.visit.demand.model]

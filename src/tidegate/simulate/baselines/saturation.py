@@ -11,13 +11,12 @@ every request sheddable, as its probabilistic admitter needs: at arrival it refu
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Any
 
 from tidegate.policy.balance.cost import FIRST, spread
 from tidegate.policy.reading import Reading
 from tidegate.simulate.calls import RunningCalls
 from tidegate.simulate.clock import Clock
-from tidegate.simulate.front import ClientSide
+from tidegate.simulate.front import ClientSide, WithoutLedger
 from tidegate.simulate.replica import SimulatedReplica
 from tidegate.simulate.visit import Call
 
@@ -26,7 +25,7 @@ SCRAPE_S, DISPATCH_S, TTL_S = 0.05, 0.001, 60.0
 SHED_FACTOR, SHED_POWER = 300.0, 5
 
 
-class SaturationGate:
+class SaturationGate(WithoutLedger):
     def __init__(
         self, replicas: list[SimulatedReplica], clients: ClientSide, clock: Clock, ttft_s: float, *, sheds: bool
     ) -> None:
@@ -42,12 +41,6 @@ class SaturationGate:
         self._order: list[tuple[float, int]] = []
         """(deadline, id) of those that wait, and of some that do not any more."""
         self._is_set = False
-
-    def reserved_tokens(self, _replica: str) -> None:
-        return None
-
-    def groups(self) -> dict[str, dict[str, Any]]:
-        return {}
 
     def open(self, call: Call) -> None:
         if self._sheds:

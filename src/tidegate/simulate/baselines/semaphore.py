@@ -8,12 +8,10 @@ reserved floors have nothing to hold back where there is one class.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tidegate.engines.simulated import EngineEventKind
 from tidegate.simulate.calls import RunningCalls
 from tidegate.simulate.clock import Clock
-from tidegate.simulate.front import ClientSide
+from tidegate.simulate.front import ClientSide, WithoutLedger
 from tidegate.simulate.replica import SimulatedReplica
 from tidegate.simulate.visit import Call
 
@@ -21,7 +19,7 @@ SMG_PLACES, SMG_QUEUE, SMG_TIMEOUT_S = 64, 256, 30.0
 SMG_RETRY_AFTER_S = 1.0
 
 
-class Semaphore:
+class Semaphore(WithoutLedger):
     def __init__(
         self,
         replicas: list[SimulatedReplica],
@@ -40,12 +38,6 @@ class Semaphore:
         self._timeout_s = timeout_s
         self._waiting: dict[int, Call] = {}
         """In the order in which they came."""
-
-    def reserved_tokens(self, _replica: str) -> None:
-        return None
-
-    def groups(self) -> dict[str, dict[str, Any]]:
-        return {}
 
     def open(self, call: Call) -> None:
         if self._send(call):
@@ -67,7 +59,8 @@ class Semaphore:
             self._fill()
 
     def _fill(self) -> None:
-        for call in list(self._waiting.values()):
+        while self._waiting:
+            call = next(iter(self._waiting.values()))
             if not self._send(call):
                 return
             del self._waiting[call.id]
