@@ -62,3 +62,10 @@ def test_a_child_that_outlasts_its_parent_is_told(tmp_path: Path) -> None:
         "tail.timeouts.first_byte: up to 4000 s, but tail.timeouts.total ends an attempt after at most 3600 s",
         "server.heartbeat_s is not below server.keep_alive_s: proxies in between may cut a waiting stream",
     )
+
+
+def test_the_objective_of_a_class_stands_beside_its_wait_while_shaping_is_on(tmp_path: Path) -> None:
+    yaml = YAML.replace("interactive: {max_wait_s: 10}", "interactive: {max_wait_s: 10, ttft_slo_s: 2}")
+    told = "interactive: 10 s; a stream only while its first byte can come within 2 s  [classes.interactive.max_wait_s]"
+    assert told in "\n".join(timeout_tree(settings_of(tmp_path, yaml)).lines())
+    assert "within 2 s" not in "\n".join(timeout_tree(settings_of(tmp_path, f"mode: dev\n{yaml}")).lines())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.config.settings import Settings
+from tidegate.policy.classes import ClassConfig
 from tidegate.policy.timeouts import PhaseConfig
 
 
@@ -57,11 +58,11 @@ def timeout_tree(settings: Settings) -> Timeout:
 
 def _queue(settings: Settings) -> Timeout:
     every = {"interactive": settings.classes["interactive"]}
-    shown = settings.classes if settings.shaping.enabled else every
-    margin = settings.shaping.margin
+    margin, is_shaped = settings.shaping.margin, settings.shaping.enabled
+    shown = settings.classes if is_shaped else every
     early = (
         f"refused at once where the predicted wait passes {margin.least:g}–{margin.most:g} of the deadline"
-        if settings.shaping.enabled
+        if is_shaped
         else "first come, first served"
     )
     return Timeout(
@@ -69,10 +70,18 @@ def _queue(settings: Settings) -> Timeout:
         max(each.max_wait_s for each in shown.values()),
         early,
         children=tuple(
-            Timeout(name, each.max_wait_s, f"{each.max_wait_s:g} s", f"classes.{name}.max_wait_s")
+            Timeout(
+                name, each.max_wait_s, _wait_of(each, is_shaped=settings.shaping.enabled), f"classes.{name}.max_wait_s"
+            )
             for name, each in shown.items()
         ),
     )
+
+
+def _wait_of(each: ClassConfig, *, is_shaped: bool) -> str:
+    objective_s = each.ttft_slo_s if is_shaped else None
+    told = "" if objective_s is None else f"; a stream only while its first byte can come within {objective_s:g} s"
+    return f"{each.max_wait_s:g} s{told}"
 
 
 def _attempt(settings: Settings) -> Timeout:
