@@ -26,6 +26,7 @@ def test_every_policy_is_reached_by_a_key(tmp_path: Path) -> None:
         ladder: {order: [error]}
         retries: {most: 7}
         quota: {max_in_flight: 7}
+        tenants: {acme: {weight: 7}}
         """
     changed, default = path_config(settings_of(tmp_path, yaml)), PathConfig()
     assert [

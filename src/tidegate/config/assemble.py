@@ -15,6 +15,7 @@ from tidegate.policy.margin import MarginConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import ReplicaConfig
 from tidegate.policy.slots import SlotsConfig
+from tidegate.policy.tenants import TenantsConfig
 
 
 def path_config(settings: Settings) -> PathConfig:
@@ -42,6 +43,7 @@ def path_config(settings: Settings) -> PathConfig:
         ladder=settings.ladder,
         retries=settings.retries,
         quota=settings.quota,
+        tenants=TenantsConfig(named=settings.tenants),
     )
 
 

@@ -1,4 +1,4 @@
-"""Sections ``ladder``, ``retries`` and ``quota``: what a client gets when the first answer would be no."""
+"""Sections ``ladder`` and ``retries``: what a client gets when the first answer would be no."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pydantic import Field
 from tidegate.config.quantity import SIZE_TEXT
 from tidegate.config.section import Ranged
 from tidegate.policy.ladder import LadderConfig
-from tidegate.policy.quota import QuotaConfig
 from tidegate.policy.retries import RetriesConfig
 
 Ladder = Annotated[
@@ -34,5 +33,3 @@ Retries = Annotated[
         most=Field(ge=1, description="Retries that can be saved up."),
     ),
 ]
-
-Quota = Annotated[QuotaConfig, Ranged(max_in_flight=Field(ge=1))]

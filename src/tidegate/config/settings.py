@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
-from tidegate.config.ladder import Ladder, Quota, Retries
+from tidegate.config.ladder import Ladder, Retries
 from tidegate.config.lens import Lens
 from tidegate.config.limits import Limits
 from tidegate.config.origin import DEFAULT, Origin, Path
 from tidegate.config.pools import Pools
+from tidegate.config.quotas import Quota, Tenants
 from tidegate.config.section import Section
 from tidegate.config.server import Server
 from tidegate.config.shaping import DEFAULT_CLASSES, Classes, Shaping
@@ -57,6 +58,8 @@ class Settings(Section):
     ladder: Ladder = LadderConfig()
     retries: Retries = RetriesConfig()
     quota: Quota = QuotaConfig()
+    tenants: Tenants = Field(default_factory=dict)
+    """Tenants that differ from the others, by the name that their API keys give."""
     lens: Lens = Lens()
 
     _provenance: Provenance = PrivateAttr(default_factory=Provenance)

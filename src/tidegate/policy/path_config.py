@@ -17,6 +17,7 @@ from tidegate.policy.quota import QuotaConfig
 from tidegate.policy.reading import ReplicaConfig
 from tidegate.policy.retries import RetriesConfig
 from tidegate.policy.slots import SlotsConfig
+from tidegate.policy.tenants import TenantsConfig
 from tidegate.policy.timeouts import TimeoutsConfig
 
 
@@ -36,6 +37,7 @@ class PathConfig:
     ladder: LadderConfig = field(default=LadderConfig())
     retries: RetriesConfig = field(default=RetriesConfig())
     quota: QuotaConfig = field(default=QuotaConfig())
+    tenants: TenantsConfig = field(default=TenantsConfig())
 
     def __post_init__(self) -> None:
         names = [replica.name for replica in self.replicas]
