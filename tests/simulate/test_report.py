@@ -41,7 +41,8 @@ def figures(*visits: Visit, burst: Burst | None = None) -> dict[str, Any]:
         tries=2,
         burst=burst,
     )
-    return report(Run(scenario, "native", 1, list(visits), preemptions=3, wall_s=0.5, refusals={"b": 1, "a": 2}))
+    run = Run(scenario, "native", 1, list(visits), preemptions=3, wall_s=0.5)
+    return report(replace(run, refusals={"b": 1, "a": 2}, refused_after_s=[0.01, 0.02, 0.3]))
 
 
 def test_every_field_is_defined_and_every_definition_is_a_field() -> None:
@@ -105,9 +106,56 @@ def test_recovery_ends_with_the_last_bad_second_after_the_step() -> None:
 def test_classes_are_reported_apart() -> None:
     found = figures(answered(0.0, 1.0, label="short"), answered(0.0, 5.0, label="long"))
     assert found["classes"] == {
-        "long": {"offered": 1, "in_slo_rate": 0.0, "ttft_p95_s": 5.0, "p95_std_s": None},
-        "short": {"offered": 1, "in_slo_rate": 1.0, "ttft_p95_s": 1.0, "p95_std_s": None},
+        "long": {
+            "offered": 1,
+            "in_slo_rate": 0.0,
+            "in_slo_tokens": 0.0,
+            "ttft_p95_s": 5.0,
+            "e2e_p95_s": 5.5,
+            "p95_std_s": None,
+        },
+        "short": {
+            "offered": 1,
+            "in_slo_rate": 1.0,
+            "in_slo_tokens": 1.0,
+            "ttft_p95_s": 1.0,
+            "e2e_p95_s": 1.5,
+            "p95_std_s": None,
+        },
     }
+
+
+def test_prompts_are_reported_by_length_in_order_and_only_where_there_are_some() -> None:
+    visits = [answered(0.0, 1.0), answered(1.0, 9.0), failed(2.0, Ending.REFUSED, 0.0), answered(3.0, 1.0)]
+    for visit, prompt_tokens in zip(visits, (512, 513, 600, 9000), strict=True):
+        visit.demand = replace(visit.demand, prompt_tokens=prompt_tokens)
+    assert figures(*visits)["prompt_lengths"] == {
+        "<=512": {"offered": 1, "in_slo_rate": 1.0, "served_rate": 1.0, "ttft_p95_s": 1.0},
+        "<=1024": {"offered": 2, "in_slo_rate": 0.0, "served_rate": 0.5, "ttft_p95_s": 9.0},
+        ">4096": {"offered": 1, "in_slo_rate": 1.0, "served_rate": 1.0, "ttft_p95_s": 1.0},
+    }
+
+
+def test_a_request_with_an_objective_of_its_own_is_held_to_that() -> None:
+    relaxed, strict = answered(0.0, 9.0), answered(1.0, 1.0)
+    relaxed.demand = replace(relaxed.demand, ttft_slo_s=10.0)
+    strict.demand = replace(strict.demand, ttft_slo_s=0.5)
+    assert figures(relaxed)["goodput_requests"] == 1.0
+    assert figures(strict)["goodput_requests"] == 0.0
+
+
+def test_an_answer_that_comes_when_it_is_worthless_is_not_good() -> None:
+    visit = answered(0.0, 1.0)
+    visit.demand = replace(visit.demand, worthless_after_s=1.4)
+    assert figures(visit)["goodput_requests"] == 0.0
+
+
+def test_how_long_refusals_took_is_told_and_so_is_throughput() -> None:
+    visits = [answered(0.0, 1.0), answered(9.0, 0.5)]
+    found = figures(*visits)
+    assert found["refused_after_s"] == {"p50": 0.02, "p90": 0.3, "p95": 0.3, "p99": 0.3}
+    assert found["throughput_per_s"] == pytest.approx(0.2)
+    assert (found["e2e_s"]["mean"], found["e2e_s"]["std"]) == (1.25, 0.25)
 
 
 def test_nothing_answered_gives_nulls_and_not_a_crash() -> None:

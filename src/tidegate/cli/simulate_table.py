@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tidegate.simulate.figures import ttft_s, windows
 from tidegate.simulate.quantile import quantile
-from tidegate.simulate.report import report, ttft_s, windows
+from tidegate.simulate.report import report
 from tidegate.simulate.run import Run
 from tidegate.simulate.summary import medians
 
@@ -70,11 +71,17 @@ def _rows(row: dict[str, Any]) -> dict[str, str]:
         "E2E p50/p95/p99 (s)": " / ".join(_seconds(e2e[name]) for name in ("p50", "p95", "p99")),
         "std of P95 TTFT (s)": _seconds(row["p95_std_s"]),
         "recovery (s)": _seconds(row["recovery_s"]),
+        "answers per second": _seconds(row["throughput_per_s"]),
+        "refused after p50/p95 (s)": " / ".join(_milliseconds(row["refused_after_s"][name]) for name in ("p50", "p95")),
         "engine preemptions": f"{row['preemptions']:g}",
     }
     for name, figures in row["classes"].items():
         in_slo, tail = _percent(figures["in_slo_rate"]), _seconds(figures["ttft_p95_s"])
         rows[f"{name}: in SLO, TTFT p95 (s)"] = f"{in_slo}, {tail}"
+    for name, figures in row["prompt_lengths"].items():
+        rows[f"prompts {name}: in SLO, served"] = (
+            f"{_percent(figures['in_slo_rate'])}, {_percent(figures['served_rate'])}"
+        )
     rows |= _memory(row.get("memory") or {}) | _pool(row.get("pool") or {})
     rows["simulated in (s)"] = _seconds(row["wall_s"])
     return rows
@@ -124,3 +131,7 @@ def _percent(share: float) -> str:
 
 def _seconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds:.2f}"
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.3f}"

@@ -20,6 +20,8 @@ class Clients:
         self.visits: list[Visit] = []
         self.live = 0
         """Visits that have not ended, those to come included."""
+        self.refused_after_s: list[float] = []
+        """Of every refused call, the seconds from the call to the refusal."""
         self._clock = clock
         self._tries = tries
         self._longest_s = LONGEST_RETRY_AFTER_S if heeds_retry_after else 0.0
@@ -51,6 +53,7 @@ class Clients:
 
     def refused(self, call: Call, retry_after_s: float | None) -> None:
         call.is_open = False
+        self.refused_after_s.append(self._clock.now - call.at)
         if retry_after_s is None:
             self._end(call.visit, Ending.REFUSED)
             return

@@ -264,6 +264,9 @@ def request_of(call: Call) -> Request:
         prompt_tokens=demand.prompt_tokens,
         prompt_exact=True,
         max_tokens=demand.max_tokens,
+        tenant=demand.tenant,
+        class_hint=demand.class_hint,
         key=f"visit-{demand.index}",
         first_byte_by=call.at + demand.patience_s,
+        deadline_at=NEVER if demand.worthless_after_s is None else demand.at + demand.worthless_after_s,
     )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from statistics import pstdev
 from typing import Any
 
-from tidegate.simulate import memory_figures
+from tidegate.simulate import breakdown, memory_figures
+from tidegate.simulate.figures import e2e_s, is_good, p95_std_s, percentiles, share, spread, tokens_of, ttft_s, windows
 from tidegate.simulate.quantile import quantile
 from tidegate.simulate.run import Run
 from tidegate.simulate.scenario import Burst, Slo
 from tidegate.simulate.visit import Ending, Visit
 
-STD_WINDOW_S = 10.0
 RECOVERY_WINDOW_S = 1.0
-PERCENTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 
 SCHEMA: dict[str, str] = {
     "scenario": "name with its argument",
@@ -28,7 +26,8 @@ SCHEMA: dict[str, str] = {
     "source": "where arrivals and lengths come from",
     "offered": "user requests, however many calls each took; the base of every share below",
     "goodput_requests": "share of offered that was answered in full (not degraded) with TTFT and mean TPOT within "
-    "the scenario's SLO; TTFT counts from the user's first call, also when a later call was answered",
+    "the SLO, the scenario's or, where a kind of request has one, its own (and before the answer is worthless, where "
+    "it is at some time); TTFT counts from the user's first call, also when a later call was answered",
     "goodput_tokens": "prompt + output tokens of those requests ÷ prompt + output tokens of all offered requests",
     "errors": "user requests without a complete answer after all calls, by how the last call ended. timeout: the "
     "client left after its patience without a token (or a gateway timeout); refused: the gateway said no; engine: "
@@ -41,16 +40,18 @@ SCHEMA: dict[str, str] = {
     "preemptions": "sequences that an engine threw out of its KV pool and computed again",
     "ttft_s": "seconds from the user's first call to the first token, of answered requests; quantiles are the "
     "smallest value that the share does not exceed",
-    "e2e_s": "seconds from the user's first call to the last token, of answered requests",
+    "e2e_s": "seconds from the user's first call to the last token, of answered requests, with mean and standard "
+    "deviation",
+    "throughput_per_s": "answered requests ÷ seconds from the first call to the last ending",
     "p95_std_s": "population standard deviation over 10-s windows (by first call) of the P95 TTFT in each, in seconds; "
     "an unanswered request counts with the time until it gave up; null with fewer than two windows",
     "jitter_ratio": "P99 ÷ P50 of e2e_s; null when nothing was answered",
     "recovery_s": "seconds from the end of the burst to the end of the last 1-s window (by first call, from the start "
     "of the burst on) whose P95 TTFT is above the SLO, an unanswered request counting as above; null without a burst",
-    "classes": "per kind of request of the scenario: offered; in_slo_rate as goodput_requests; ttft_p95_s as in "
-    "ttft_s; p95_std_s as above",
+    **breakdown.SCHEMA,
     **memory_figures.SCHEMA,
     "refusals": "refused calls (not requests) by the gateway's reason",
+    "refused_after_s": "seconds from a call to its refusal, over refused calls; nulls without any",
     "wall_s": "seconds that this simulation took, scenario included",
     "notes": "figures computed for the scenario. capacity_per_s: requests a second that the step model's engines "
     "serve with a full queue; SLO and patience",
@@ -61,7 +62,7 @@ def report(run: Run) -> dict[str, Any]:
     """One JSON-able object; ``SCHEMA`` defines its fields."""
     visits, slo, burst = run.visits, run.scenario.slo, run.scenario.burst
     answered = [visit for visit in visits if visit.is_answered]
-    e2e = sorted(visit.ended_at - visit.demand.at for visit in answered)
+    e2e = [*map(e2e_s, answered)]
     good = [visit for visit in answered if is_good(visit, slo)]
     return {
         "scenario": run.scenario.name,
@@ -70,74 +71,44 @@ def report(run: Run) -> dict[str, Any]:
         "simulated": True,
         "source": run.scenario.source,
         "offered": len(visits),
-        "goodput_requests": _share(len(good), len(visits)),
-        "goodput_tokens": _share(sum(map(_tokens, good)), sum(map(_tokens, visits))),
+        "goodput_requests": share(len(good), len(visits)),
+        "goodput_tokens": share(sum(map(tokens_of, good)), sum(map(tokens_of, visits))),
         "errors": _errors(visits),
         "retried_ok": sum(visit.calls > 1 for visit in answered),
         "degraded": sum(visit.degraded is not None for visit in answered),
         "preemptions": run.preemptions,
-        "ttft_s": _percentiles(sorted(map(ttft_s, answered))),
-        "e2e_s": _percentiles(e2e),
-        "p95_std_s": _p95_std_s(visits),
-        "jitter_ratio": round(quantile(e2e, 0.99) / quantile(e2e, 0.5), 4) if e2e else None,
+        "ttft_s": percentiles([*map(ttft_s, answered)]),
+        "e2e_s": spread(e2e),
+        "throughput_per_s": _throughput_per_s(visits, len(answered)),
+        "p95_std_s": p95_std_s(visits),
+        "jitter_ratio": _jitter_ratio(sorted(e2e)),
         "recovery_s": None if burst is None else _recovery_s(visits, slo, burst),
-        "classes": _classes(visits, slo),
+        "classes": breakdown.classes(visits, slo),
+        "prompt_lengths": breakdown.prompt_lengths(visits, slo),
         "memory": None if run.watch is None else memory_figures.memory(run.watch),
         "pool": None if run.watch is None else memory_figures.pool(run.watch),
         "refusals": dict(sorted(run.refusals.items())),
+        "refused_after_s": percentiles(run.refused_after_s),
         "wall_s": round(run.wall_s, 3),
         "notes": run.scenario.notes | _definitions(run),
     }
-
-
-def ttft_s(visit: Visit) -> float:
-    """From the first call to the first token; of an unanswered visit, to the moment it gave up."""
-    first = visit.first_token_at if visit.is_answered and visit.first_token_at is not None else visit.ended_at
-    return first - visit.demand.at
-
-
-def tpot_s(visit: Visit) -> float:
-    """Mean time per token after the first of an answered visit; 0 for a single token."""
-    if visit.first_token_at is None or visit.output_tokens < 2:
-        return 0.0
-    return (visit.ended_at - visit.first_token_at) / (visit.output_tokens - 1)
-
-
-def is_good(visit: Visit, slo: Slo) -> bool:
-    in_time = visit.is_answered and ttft_s(visit) <= slo.ttft_s and tpot_s(visit) <= slo.tpot_s
-    return in_time and visit.degraded is None
-
-
-def windows(visits: Sequence[Visit], length_s: float) -> dict[int, list[Visit]]:
-    """Visits by the window of their first call, in order of time."""
-    found: dict[int, list[Visit]] = {}
-    for visit in visits:
-        found.setdefault(int(visit.demand.at // length_s), []).append(visit)
-    return dict(sorted(found.items()))
-
-
-def _tokens(visit: Visit) -> int:
-    return visit.demand.prompt_tokens + visit.demand.output_tokens
-
-
-def _share(part: float, whole: float) -> float:
-    return round(part / whole, 6) if whole else 0.0
 
 
 def _errors(visits: Sequence[Visit]) -> dict[str, Any]:
     kinds = (Ending.TIMEOUT, Ending.REFUSED, Ending.ENGINE)
     counts: dict[str, Any] = {kind.value: sum(visit.ending is kind for visit in visits) for kind in kinds}
     total = sum(counts.values())
-    return counts | {"total": total, "rate": _share(total, len(visits))}
+    return counts | {"total": total, "rate": share(total, len(visits))}
 
 
-def _percentiles(ordered: Sequence[float]) -> dict[str, float | None]:
-    return {name: round(quantile(ordered, share), 4) if ordered else None for name, share in PERCENTILES.items()}
+def _jitter_ratio(ordered: Sequence[float]) -> float | None:
+    return round(quantile(ordered, 0.99) / quantile(ordered, 0.5), 4) if ordered else None
 
 
-def _p95_std_s(visits: Sequence[Visit]) -> float | None:
-    tails = [quantile(sorted(map(ttft_s, group)), 0.95) for group in windows(visits, STD_WINDOW_S).values()]
-    return round(pstdev(tails), 4) if len(tails) > 1 else None
+def _throughput_per_s(visits: Sequence[Visit], answered: int) -> float:
+    began = min((visit.demand.at for visit in visits), default=0.0)
+    ended = max((visit.ended_at for visit in visits), default=0.0)
+    return round(answered / (ended - began), 4) if ended > began else 0.0
 
 
 def _recovery_s(visits: Sequence[Visit], slo: Slo, burst: Burst) -> float:
@@ -148,21 +119,6 @@ def _recovery_s(visits: Sequence[Visit], slo: Slo, burst: Burst) -> float:
         if start >= burst.start_s and quantile(waits, 0.95) > slo.ttft_s:
             last_end = max(last_end, start + RECOVERY_WINDOW_S)
     return round(last_end - burst.end_s, 4)
-
-
-def _classes(visits: Sequence[Visit], slo: Slo) -> dict[str, Any]:
-    labels = sorted({visit.demand.label for visit in visits})
-    return {label: _class([visit for visit in visits if visit.demand.label == label], slo) for label in labels}
-
-
-def _class(visits: Sequence[Visit], slo: Slo) -> dict[str, Any]:
-    waits = sorted(ttft_s(visit) for visit in visits if visit.is_answered)
-    return {
-        "offered": len(visits),
-        "in_slo_rate": _share(sum(is_good(visit, slo) for visit in visits), len(visits)),
-        "ttft_p95_s": round(quantile(waits, 0.95), 4) if waits else None,
-        "p95_std_s": _p95_std_s(visits),
-    }
 
 
 def _definitions(run: Run) -> dict[str, float]:

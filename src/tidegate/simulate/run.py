@@ -28,6 +28,8 @@ class Run:
     wall_s: float
     refusals: dict[str, int] = field(default_factory=dict)
     """Refused calls by the gateway's reason."""
+    refused_after_s: list[float] = field(default_factory=list)
+    """Of every refused call, the seconds from the call to the refusal."""
     watch: Watch | None = None
     """What was seen of the engines' memory."""
 
@@ -51,6 +53,7 @@ def simulate(scenario_name: str, policy_name: str, seed: int) -> Run:
         preemptions=sum(replica.engine.preemptions for replica in setup.replicas),
         wall_s=perf_counter() - started,
         refusals=setup.front.refusals,
+        refused_after_s=clients.refused_after_s,
         watch=watch,
     )
 

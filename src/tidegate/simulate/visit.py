@@ -31,6 +31,14 @@ class Demand:
     """64 random bits that go with the request."""
     model: str = MODEL
     """Which upstream it is for."""
+    tenant: str = "default"
+    """Whose key the client sends."""
+    class_hint: str | None = None
+    """The client's ``x-tidegate-class``; every policy sees it."""
+    ttft_slo_s: float | None = None
+    """An objective of its own, for the report; None: the scenario's. A policy knows it by the class hint at most."""
+    worthless_after_s: float | None = None
+    """Seconds from the first call after which the answer is no good any more; the client says so (a deadline)."""
 
 
 class Ending(Enum):
