@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.simulate.scripted_front import visit_of
+from tests.simulate.scripted_front import ScriptedFront, demand, visit_of
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.visit import Call, Ending
@@ -81,3 +83,18 @@ def test_each_call_has_bits_of_its_own() -> None:
     draws: list[int] = []
     visit_of(lambda call, number, clients, clock: draws.append(call.draw))
     assert len(set(draws)) == 2
+
+
+def test_a_user_of_a_closed_loop_calls_again_when_the_last_request_has_ended() -> None:
+    clock = Clock()
+    clients = Clients(clock, tries=1)
+
+    def answer_in_a_second(call: Call, _number: int) -> None:
+        clock.schedule(clock.now + 1.0, clients.answered, call, 10)
+
+    front = ScriptedFront(answer_in_a_second)
+    clients.start(front, [replace(demand(), index=index) for index in range(5)], users=2)
+    clock.run()
+    assert front.opened == [0.0, 0.0, 1.0, 1.0, 2.0]
+    assert [visit.demand.at for visit in clients.visits] == front.opened
+    assert clients.live == 0

@@ -114,3 +114,43 @@ def test_a_name_that_is_not_known_is_answered_with_what_is(name: str, message: s
 @pytest.mark.parametrize(("output_tokens", "bound"), [(1, 256), (256, 256), (257, 512), (1000, 1024), (1025, 2048)])
 def test_bounds_are_powers_of_two(output_tokens: int, bound: int) -> None:
     assert client_bound(output_tokens) == bound
+
+
+def test_half_of_a_mix_is_relaxed_and_says_so() -> None:
+    scenario = find_scenario("mixed-2x").build(1)
+    assert scenario.name == "mixed-2x"
+    counts = Counter((demand.class_hint, demand.label, demand.ttft_slo_s) for demand in scenario.demands)
+    assert set(counts) == {("interactive", "interactive", 1.5), ("relaxed", "relaxed", 20.0)}
+    assert counts["relaxed", "relaxed", 20.0] / counts.total() == pytest.approx(0.5, abs=0.03)
+    plain = find_scenario("azure-conv@2").build(1)
+    assert [demand.prompt_tokens for demand in scenario.demands] == [demand.prompt_tokens for demand in plain.demands]
+    assert len(find_scenario("mixed@1").build(1).demands) == len(scenario.demands)
+
+
+def test_clients_of_a_storm_come_back_at_once_and_its_zombies_do_not_notice() -> None:
+    storm, zombie, heeding = (
+        find_scenario(name).build(1) for name in ("retry-storm", "retry-storm@zombie", "retry-storm@heeding")
+    )
+    assert storm.demands == zombie.demands
+    assert {demand.retry_delay_s for demand in storm.demands} == {0.0}
+    assert (storm.tries, storm.heeds_retry_after, heeding.heeds_retry_after) == (4, False, True)
+    assert [engine.notices_aborts for engine in zombie.engines] == [False] * 4
+    assert [engine.notices_aborts for engine in storm.engines] == [True] * 4
+
+
+def test_one_of_six_engines_is_slower_under_a_closed_loop_unless_all_are_equal() -> None:
+    slow, equal = find_scenario("jitter").build(1), find_scenario("jitter@equal").build(1)
+    steps = [engine.step.fixed_ps for engine in slow.engines]
+    assert steps[-1] == pytest.approx(1.5 * steps[0])
+    assert len(set(steps[:-1])) == len({engine.step for engine in equal.engines}) == 1
+    assert slow.loop is not None
+    assert slow.loop.users == 100
+
+
+def test_a_replay_may_have_more_engines_or_slower_ones() -> None:
+    plain, slow, three = (find_scenario(name).build(1) for name in ("azure-conv", "azure-conv@1/slow", "azure-conv@2/3"))
+    assert slow.engines[0].step == plain.engines[0].step.slowed(1.25)
+    assert (slow.name, three.name) == ("azure-conv@1/slow", "azure-conv@2/3")
+    assert len(three.engines) == 3
+    with pytest.raises(ConfigError, match="expected /slow or a number"):
+        find_scenario("azure-conv@1/quick")

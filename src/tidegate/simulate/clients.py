@@ -8,6 +8,10 @@ the larger of that delay and Retry-After, as stock OpenAI SDKs do: they ignore a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.front import Front
 from tidegate.simulate.visit import Call, Demand, Ending, Visit
@@ -26,16 +30,24 @@ class Clients:
         self._tries = tries
         self._longest_s = LONGEST_RETRY_AFTER_S if heeds_retry_after else 0.0
         self._calls = 0
+        self._next: Iterator[Demand] = iter(())
+        """What users of a closed loop have still to ask."""
         self._front: Front
 
-    def start(self, front: Front, demands: list[Demand]) -> None:
-        """Every user calls ``front`` at their time."""
+    def start(self, front: Front, demands: list[Demand], users: int | None = None) -> None:
+        """Every user calls ``front`` at their time. With ``users``, so many of them do, and each takes the next
+        demand the moment that its last one has ended."""
         self._front = front
-        for demand in demands:
-            visit = Visit(demand)
-            self.visits.append(visit)
-            self.live += 1
-            self._clock.schedule(demand.at, self._call, visit)
+        rest = iter(demands)
+        for demand in islice(rest, users):
+            self._expect(demand)
+        self._next = rest
+
+    def _expect(self, demand: Demand) -> None:
+        visit = Visit(demand)
+        self.visits.append(visit)
+        self.live += 1
+        self._clock.schedule(demand.at, self._call, visit)
 
     def first_token(self, call: Call) -> None:
         call.first_token_at = self._clock.now
@@ -91,3 +103,6 @@ class Clients:
         self.live -= 1
         visit.ending = ending
         visit.ended_at = self._clock.now
+        following = next(self._next, None)
+        if following is not None:
+            self._expect(replace(following, at=self._clock.now))

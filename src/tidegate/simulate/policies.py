@@ -7,7 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from tidegate.errors import ConfigError
-from tidegate.policy.classes import INTERACTIVE, LONG, ClassesConfig
+from tidegate.policy.classes import INTERACTIVE, LONG, ClassConfig, ClassesConfig
 from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -17,7 +17,7 @@ from tidegate.simulate.baselines.named import BASELINES
 from tidegate.simulate.driver import Driver
 from tidegate.simulate.native import Native
 from tidegate.simulate.replica import SimulatedReplica
-from tidegate.simulate.scenario import Part
+from tidegate.simulate.scenario import Part, Scenario
 from tidegate.simulate.stage import Policy, Setup, Stage, replicas_of
 
 RESERVE_SHARE = 0.1
@@ -82,14 +82,24 @@ def path_config(stage: Stage, replicas: list[SimulatedReplica], words: set[str])
     return PathConfig(
         replicas=tuple(map(replica_config, replicas)),
         slots=SlotsConfig(mode="learned" if "learned" in words else "worst_case"),
-        classes=_with_objective(stage.scenario.slo.ttft_s) if "slo" in words else ClassesConfig(),
+        classes=_with_objectives(stage.scenario) if "slo" in words else ClassesConfig(),
         groups=groups,
     )
 
 
-def _with_objective(ttft_slo_s: float) -> ClassesConfig:
+def _with_objectives(scenario: Scenario) -> ClassesConfig:
+    """The scenario's objective for classes by length, and its own for each class that clients name."""
     defaults = ClassesConfig().classes
-    held = {name: replace(defaults[name], ttft_slo_s=ttft_slo_s) for name in (INTERACTIVE, LONG)}
+    named = {
+        demand.class_hint: demand.ttft_slo_s
+        for demand in scenario.demands
+        if demand.class_hint is not None and demand.ttft_slo_s is not None
+    }
+    by_length_s = named.pop(INTERACTIVE, scenario.slo.ttft_s)
+    held = {name: replace(defaults[name], ttft_slo_s=by_length_s) for name in (INTERACTIVE, LONG)}
+    for name, ttft_slo_s in named.items():
+        known = defaults.get(name, ClassConfig())
+        held[name] = replace(known, ttft_slo_s=ttft_slo_s, max_wait_s=max(known.max_wait_s, ttft_slo_s))
     return ClassesConfig(classes={**defaults, **held})
 
 

@@ -62,6 +62,11 @@ def play(scenario: Scenario, setup: Setup, clock: Clock, clients: Clients) -> No
     """Run everything that the scenario asks for to its end."""
     for fault in scenario.faults:
         clock.schedule(fault.at, setup.replicas[fault.replica].suffer, fault)
+    if scenario.loop is not None:
+        clients.start(setup.front, scenario.demands, scenario.loop.users)
+        clock.run(until=scenario.loop.duration_s)
+        clients.visits[:] = [visit for visit in clients.visits if visit.ending is not None]
+        return
     clients.start(setup.front, scenario.demands)
     last_arrival = max((demand.at for demand in scenario.demands), default=0.0)
     end = last_arrival + PATIENCE_OF_THE_RUN_S

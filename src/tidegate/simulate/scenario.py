@@ -47,6 +47,15 @@ class SharedPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedLoop:
+    """So many users take the demands in turn: each calls again as soon as its last request has ended."""
+
+    users: int
+    duration_s: float
+    """What has not ended by then is left out of the report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """One seed's traffic for one fleet."""
 
@@ -58,6 +67,8 @@ class Scenario:
     """Calls that a client makes at most for one request."""
     heeds_retry_after: bool = True
     """False: a refused client comes back as soon as one that lost patience."""
+    loop: ClosedLoop | None = None
+    """None: calls come at their times, whatever became of those before."""
     burst: Burst | None = None
     faults: tuple[Fault, ...] = ()
     pool: SharedPool | None = None

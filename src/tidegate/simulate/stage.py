@@ -40,7 +40,10 @@ def replicas_of(stage: Stage, *, isolated: bool = False, variant: str = "") -> l
     within it; ``isolated`` cuts each down to its part, as separate deployments have it.
     """
     notices, contiguous, pool = variant != "zombie", variant == "contiguous", stage.scenario.pool
-    engines = [replace(each, notices_aborts=notices, is_contiguous=contiguous) for each in stage.scenario.engines]
+    engines = [
+        replace(each, notices_aborts=each.notices_aborts and notices, is_contiguous=contiguous)
+        for each in stage.scenario.engines
+    ]
     if pool is None:
         return [SimulatedReplica(f"replica-{index}", each, stage.clock) for index, each in enumerate(engines)]
     found = []

@@ -7,8 +7,10 @@ from difflib import get_close_matches
 
 from tidegate.errors import ConfigError
 from tidegate.simulate.scenario import ScenarioBuilder
-from tidegate.simulate.scenarios.campaign import campaign_bare
+from tidegate.simulate.scenarios.campaign import campaign_bare, retry_storm
 from tidegate.simulate.scenarios.giant import GiantAmongShorts
+from tidegate.simulate.scenarios.jitter import Jitter
+from tidegate.simulate.scenarios.mixed import Mixed
 from tidegate.simulate.scenarios.replay import azure_code, azure_conv, mooncake
 from tidegate.simulate.scenarios.silence import SilenceThenBurst
 from tidegate.simulate.scenarios.steady import Steady
@@ -18,10 +20,14 @@ from tidegate.simulate.scenarios.tight_memory import TightMemory
 SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "steady": Steady.parse,
     "campaign-bare": campaign_bare,
+    "retry-storm": retry_storm,
     "silence-then-200": SilenceThenBurst.parse,
     "giant-and-99": GiantAmongShorts.parse,
     "three-models": ThreeModels.parse,
     "tight-memory": TightMemory.parse,
+    "jitter": Jitter.parse,
+    "mixed-2x": Mixed.twice,
+    "mixed": Mixed.parse,
     "azure-conv": azure_conv,
     "azure-code": azure_code,
     "mooncake": mooncake,
@@ -31,14 +37,20 @@ SCENARIO_HELP: dict[str, str] = {
     "steady": "4 x A100, chat lengths, Poisson; steady@0.75 = share of capacity",
     "campaign-bare": "4 x A100, 80 % short and 20 % long, at 40 s a step to 4.2 x base for 15 s; @heedless: "
     "clients ignore Retry-After",
+    "retry-storm": "4 x A100 at 70 %, for 10 s 4.2 x that, clients leave after 5 s and call again at once; @zombie: "
+    "engines that do not notice that clients left; @heeding: clients that heed Retry-After",
     "silence-then-200": "3 s of silence, then 200 requests in the fourth second",
     "giant-and-99": "a 12k prompt among 99 short ones; @spread over 10 s, @without the giant",
     "three-models": "images, small text and code on one A100's memory, with a surge of images; @K: K x the usual rate; "
     "policies: native and tidegate:isolated (a pool each), tidegate (one budget)",
     "tight-memory": "one A10, clients that declare ten times what they get; @R: requests per second; policy "
     "tidegate:learned reserves what answers turn out to have",
-    "azure-conv": "Azure 2023 chat trace on one A100; azure-conv@K runs it K times as fast",
-    "azure-code": "Azure 2023 code trace (28 x bursts) on two A100; @K as above",
+    "jitter": "100 users in a closed loop on six A100, one of them 1.5 x slow; @equal: all alike",
+    "mixed-2x": "azure-conv@2, half of class interactive with TTFT 1.5 s, half of class relaxed with 20 s",
+    "mixed": "the same at mixed@K times the trace",
+    "azure-conv": "Azure 2023 chat trace on one A100; azure-conv@K runs it K times as fast, @K/N on N engines, @K/slow "
+    "on engines a quarter slower than their model says",
+    "azure-code": "Azure 2023 code trace (28 x bursts) on four A100; @K, @K/N, @K/slow as above",
     "mooncake": "Mooncake conversation trace (long prompts) on eight A100; @K as above",
 }
 
