@@ -10,8 +10,10 @@ import pytest
 from tests.simulate.scripted_front import demand
 from tidegate.engines.presets import preset
 from tidegate.errors import ConfigError
-from tidegate.simulate.baselines.bound import Bound
+from tidegate.simulate.baselines.bound import chosen, work_s
+from tidegate.simulate.baselines.fluid import Fluid
 from tidegate.simulate.baselines.gradient import INITIAL, LEAST, MOST, Gradient, Gradient2
+from tidegate.simulate.baselines.least_tokens import LeastTokens
 from tidegate.simulate.baselines.named import BASELINES
 from tidegate.simulate.baselines.saturation import TTL_S, SaturationGate
 from tidegate.simulate.baselines.semaphore import Semaphore
@@ -179,11 +181,11 @@ def test_the_admitter_refuses_more_the_fuller_the_fleet_is() -> None:
     assert play.front.refusals["shed"] > 100
 
 
-def test_the_bound_serves_the_fleets_rate_and_refuses_what_would_be_late() -> None:
+def test_the_fluid_serves_the_fleets_rate_and_refuses_what_would_be_late() -> None:
     scenario = find_scenario("silence-then-200").build(1)
     clock = Clock()
     clients = Clients(clock, tries=1)
-    front = Bound(scenario, clients, clock)
+    front = Fluid(scenario, clients, clock)
     clients.start(front, scenario.demands)
     clock.run()
     endings = [visit.ending for visit in clients.visits]
@@ -192,17 +194,31 @@ def test_the_bound_serves_the_fleets_rate_and_refuses_what_would_be_late() -> No
     assert max(first_s) <= scenario.slo.ttft_s
 
 
-def test_the_bound_forgets_whoever_leaves() -> None:
+def test_the_fluid_forgets_whoever_leaves() -> None:
     scenario = find_scenario("silence-then-200").build(1)
     clock = Clock()
     clients = Clients(clock, tries=1)
-    clients.start(Bound(scenario, clients, clock), [replace(each, patience_s=0.01) for each in scenario.demands])
+    clients.start(Fluid(scenario, clients, clock), [replace(each, patience_s=0.01) for each in scenario.demands])
     clock.run()
     assert Ending.TIMEOUT in {visit.ending for visit in clients.visits}
 
 
 @pytest.mark.parametrize(
-    "name", ["cap:8000", "static:64", "smg", "smg:64", "gradient2", "llm-d", "llm-d:shed", "bound"]
+    "name",
+    [
+        "cap:8000",
+        "static:64",
+        "smg",
+        "smg:64",
+        "gradient2",
+        "llm-d",
+        "llm-d:shed",
+        "bound",
+        "bound:tokens",
+        "bound:blind",
+        "bound:fluid",
+        "least-tokens",
+    ],
 )
 def test_every_baseline_plays_a_scenario_to_its_end(name: str) -> None:
     found = report(simulate("silence-then-200", name, 1))
@@ -220,7 +236,8 @@ def test_every_baseline_plays_a_scenario_to_its_end(name: str) -> None:
         ("smg:x", "smg:x: expected a whole number of slots"),
         ("llm-d:hard", "llm-d:hard: expected llm-d or llm-d:shed"),
         ("gradient2:9", "gradient2:9: expected gradient2"),
-        ("bound:1", "bound:1: expected bound"),
+        ("bound:1", "bound:1: expected bound or bound:tokens or bound:blind or bound:fluid"),
+        ("least-tokens:9", "least-tokens:9: expected least-tokens"),
     ],
 )
 def test_a_wrong_parameter_is_answered_with_what_is_expected(name: str, message: str) -> None:
@@ -228,10 +245,62 @@ def test_a_wrong_parameter_is_answered_with_what_is_expected(name: str, message:
         simulate("silence-then-200", name, 1)
 
 
-def test_the_bound_knows_one_model_only() -> None:
+def test_the_bound_knows_one_model_only_and_no_closed_loop() -> None:
     with pytest.raises(ConfigError, match="has several models"):
         simulate("three-models", "bound", 1)
+    with pytest.raises(ConfigError, match="is a closed loop"):
+        simulate("jitter", "bound", 1)
+
+
+def test_work_is_what_a_saturated_engine_takes() -> None:
+    """By hand: 512 tokens of prompt take one step's fixed part, 100 of output 100 / 512 of it and their own costs."""
+    engine = preset("A100", "llama-3-8b", chunk_tokens=512)
+    prompt_ms = 512 * 0.067 + 11.3
+    output_ms = 100 * (11.3 / 512 + 0.03 + 8.6e-5 * (512 + 50))
+    assert work_s(engine, 512, 100) == pytest.approx((prompt_ms + output_ms) / 1e3)
+
+
+def test_the_bound_takes_what_fits_in_the_time_of_the_trace_smallest_first() -> None:
+    scenario = find_scenario("azure-conv@3").build(1)
+    most, most_tokens, blind = (chosen(scenario, order) for order in ("", "tokens", "blind"))
+    works = {
+        each.index: work_s(scenario.engines[0], each.prompt_tokens, each.output_tokens) for each in scenario.demands
+    }
+    time_s = (
+        scenario.demands[-1].at
+        - scenario.demands[0].at
+        + 2
+        + 0.1 * max(each.output_tokens for each in scenario.demands)
+    )
+    for found in (most, most_tokens, blind):
+        assert sum(works[index] for index in found) == pytest.approx(time_s, rel=0.002)
+    assert len(most) > len(most_tokens) > len(blind)
+    assert max(works[index] for index in most) <= min(works[index] for index in works.keys() - most)
+    tokens = [
+        sum(each.prompt_tokens + each.output_tokens for each in scenario.demands if each.index in found)
+        for found in (most_tokens, most, blind)
+    ]
+    assert tokens == sorted(tokens, reverse=True)
+
+
+def test_the_bound_of_twice_the_engines_serves_twice_the_work() -> None:
+    one, two = (chosen(find_scenario(name).build(1), "blind") for name in ("azure-conv@6", "azure-conv@6/2"))
+    assert len(two) == pytest.approx(2 * len(one), rel=0.05)
+
+
+def test_least_tokens_sends_to_the_engine_with_the_fewest_to_go() -> None:
+    demands = [
+        replace(demand(), index=index, prompt_tokens=tokens) for index, tokens in enumerate((3000, 100, 100, 100))
+    ]
+    play = Play(
+        lambda replicas, clients, _: LeastTokens(replicas, clients),
+        [*demands, *many(1, at=0.001, patience_s=0.002)],
+        replicas=2,
+    )
+    play.clock.run(until=0.0005)
+    assert play.running() == [1, 3]
+    assert play.endings()[:4] == [Ending.ANSWERED] * 4
 
 
 def test_every_baseline_is_a_policy_of_its_own() -> None:
-    assert set(BASELINES) == {"cap", "static", "gradient2", "llm-d", "smg", "bound"}
+    assert set(BASELINES) == {"cap", "static", "gradient2", "llm-d", "smg", "bound", "least-tokens"}

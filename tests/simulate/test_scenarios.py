@@ -148,7 +148,8 @@ def test_one_of_six_engines_is_slower_under_a_closed_loop_unless_all_are_equal()
 
 
 def test_a_replay_may_have_more_engines_or_slower_ones() -> None:
-    plain, slow, three = (find_scenario(name).build(1) for name in ("azure-conv", "azure-conv@1/slow", "azure-conv@2/3"))
+    names = ("azure-conv", "azure-conv@1/slow", "azure-conv@2/3")
+    plain, slow, three = (find_scenario(name).build(1) for name in names)
     assert slow.engines[0].step == plain.engines[0].step.slowed(1.25)
     assert (slow.name, three.name) == ("azure-conv@1/slow", "azure-conv@2/3")
     assert len(three.engines) == 3

@@ -28,7 +28,7 @@ def simulate(
             "--policy",
             "-p",
             help="native[:zombie|:contiguous], tidegate[:slo+learned+isolated], or what others do: cap:TOKENS, "
-            "static:N, smg[:N], gradient2, llm-d[:shed], bound. Repeatable. Default: native and tidegate.",
+            "static:N, smg[:N], gradient2, llm-d[:shed], least-tokens, bound[:tokens|:blind|:fluid]. Repeatable. Default: native and tidegate.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal traffic under every policy.")] = 1,

@@ -7,6 +7,7 @@ from math import inf
 from typing import Any
 
 from tidegate.simulate import breakdown, memory_figures
+from tidegate.simulate.baselines.bound import FORMULA
 from tidegate.simulate.figures import e2e_s, is_good, p95_std_s, percentiles, share, spread, tokens_of, ttft_s, windows
 from tidegate.simulate.quantile import quantile
 from tidegate.simulate.run import Run
@@ -20,7 +21,11 @@ SCHEMA: dict[str, str] = {
     "policy": "native: no gateway, round robin, engines first come first served without bound; "
     "native:zombie: the same with engines that do not notice that clients left; native:contiguous: the same with the "
     "contiguous baseline, an allocator without paging; tidegate: this gateway; tidegate:isolated: the same where "
-    "models that could share memory each keep to their own part",
+    "models that could share memory each keep to their own part; tidegate:slo: this gateway, which knows the TTFT "
+    "objectives; cap:TOKENS: vLLM's --max-num-queued-tokens; static:N: N places per engine and a queue; smg:N: SMG's "
+    "slots; gradient2: Netflix Gradient2 on TTFT; llm-d: its saturation gate and deadline order, llm-d:shed with its "
+    "admitter; least-tokens: to the engine with the fewest tokens to go, nothing else; bound:fluid: a fluid of the "
+    f"saturated rate, first come first served, that refuses what would miss its TTFT objective; {FORMULA}",
     "seed": "equal seeds give equal traffic under every policy, and equal output apart from wall_s",
     "simulated": "always true: step times come from a model, no engine ran",
     "source": "where arrivals and lengths come from",
@@ -45,7 +50,7 @@ SCHEMA: dict[str, str] = {
     "throughput_per_s": "answered requests ÷ seconds from the first call to the last ending",
     "p95_std_s": "population standard deviation over 10-s windows (by first call) of the P95 TTFT in each, in seconds; "
     "an unanswered request counts with the time until it gave up; null with fewer than two windows",
-    "jitter_ratio": "P99 ÷ P50 of e2e_s; null when nothing was answered",
+    "jitter_ratio": "P99 ÷ P50 of e2e_s; null when nothing was answered, or by a bound that takes no time",
     "recovery_s": "seconds from the end of the burst to the end of the last 1-s window (by first call, from the start "
     "of the burst on) whose P95 TTFT is above the SLO, an unanswered request counting as above; null without a burst",
     **breakdown.SCHEMA,
@@ -102,7 +107,8 @@ def _errors(visits: Sequence[Visit]) -> dict[str, Any]:
 
 
 def _jitter_ratio(ordered: Sequence[float]) -> float | None:
-    return round(quantile(ordered, 0.99) / quantile(ordered, 0.5), 4) if ordered else None
+    middle_s = quantile(ordered, 0.5) if ordered else 0.0
+    return round(quantile(ordered, 0.99) / middle_s, 4) if middle_s else None
 
 
 def _throughput_per_s(visits: Sequence[Visit], answered: int) -> float:

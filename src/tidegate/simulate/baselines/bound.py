@@ -1,58 +1,92 @@
-"""A fleet that wastes nothing: how much any policy can hope for, first come first served.
+"""What no policy can exceed: a clairvoyant that knows every request of the trace, and serves the smallest work first.
 
-Requests flow through the fleet's saturated rate (``capacity.saturated_rate`` of this scenario's own lengths) like a
-fluid: a call is taken when the work before it is done within the TTFT objective, and refused at once otherwise. It is a
-bound for policies that do not choose by length: one that turns long prompts away can serve more. Gaps between tokens
-are those of a full engine. No engine is simulated.
+    work = in · (b + a ÷ chunk) + out · (a ÷ chunk + c + d · (in + out ÷ 2))
+    time = (last arrival − first) + TTFT objective + TPOT objective · longest output            on every engine
+
+with the step model's a (fixed), b (per prompt token), c (per sequence) and d (per token of context): every token takes
+at least one chunk-th of a step, as in an engine that is never short of work. Work is fractional, deadlines other than
+the end of the trace do not count, nothing waits: an upper bound in this model, and a loose one where load comes in
+bursts. Requests are taken in order of
+
+    ``bound``         work                  the most requests
+    ``bound:tokens``  work per token        the most tokens
+    ``bound:blind``   their random bits     what is left to somebody who does not see sizes
+
+and answered at once, so that times mean nothing. No engine is simulated.
 """
 
 from __future__ import annotations
 
-from tidegate.simulate.arrivals import Arrival
-from tidegate.simulate.capacity import saturated_rate
-from tidegate.simulate.clock import Clock
+from collections.abc import Callable
+
+from tidegate.engines.step_model import SimulatedConfig
+from tidegate.engines.step_run import SECONDS_PER_PS
 from tidegate.simulate.front import ClientSide, WithoutLedger
 from tidegate.simulate.scenario import Scenario
-from tidegate.simulate.visit import Call
+from tidegate.simulate.visit import Call, Demand
 
-SAMPLE = 2000
+ORDERS = ("", "tokens", "blind")
+FORMULA = (
+    "bound: smallest work first over the whole trace until it fills it; work = in x (b + a / chunk) + out x (a / chunk "
+    "+ c + d x (in + out / 2)) with the step model's a fixed, b per prompt token, c per sequence, d per token of "
+    "context; time = last arrival - first + TTFT objective + TPOT objective x longest output, times engines. "
+    "bound:tokens takes the least work per token first, bound:blind by lot. Its times mean nothing"
+)
+
+
+def work_s(engine: SimulatedConfig, prompt_tokens: int, output_tokens: int) -> float:
+    """Seconds of a saturated engine."""
+    step, share_ps = engine.step, engine.step.fixed_ps / engine.chunk_tokens
+    prompt_ps = prompt_tokens * (step.prefill_ps + share_ps)
+    context_tokens = prompt_tokens + output_tokens / 2
+    output_ps = output_tokens * (share_ps + step.sequence_ps + step.context_ps * context_tokens)
+    return (prompt_ps + output_ps) * SECONDS_PER_PS
+
+
+def chosen(scenario: Scenario, order: str) -> set[int]:
+    """Indices of the demands that the bound serves; of the last, any part counts as the whole."""
+    demands = scenario.demands
+    fleet_s = {demand.index: _fleet_s(scenario, demand) for demand in demands}
+    keys: dict[str, Callable[[Demand], float]] = {
+        "": lambda demand: fleet_s[demand.index],
+        "tokens": lambda demand: fleet_s[demand.index] / (demand.prompt_tokens + demand.output_tokens),
+        "blind": lambda demand: demand.draw,
+    }
+    left_s, found = _time_s(scenario), set()
+    for demand in sorted(demands, key=keys[order]):
+        if left_s <= 0:
+            break
+        left_s -= fleet_s[demand.index]
+        found.add(demand.index)
+    return found
+
+
+def _fleet_s(scenario: Scenario, demand: Demand) -> float:
+    """Seconds that all engines together take for it."""
+    lengths = demand.prompt_tokens, demand.output_tokens
+    return 1 / sum(1 / work_s(engine, *lengths) for engine in scenario.engines)
+
+
+def _time_s(scenario: Scenario) -> float:
+    times = [demand.at for demand in scenario.demands]
+    longest = max(demand.output_tokens for demand in scenario.demands)
+    ttft_s = max(demand.ttft_slo_s or scenario.slo.ttft_s for demand in scenario.demands)
+    return max(times) - min(times) + ttft_s + scenario.slo.tpot_s * longest
 
 
 class Bound(WithoutLedger):
-    def __init__(self, scenario: Scenario, clients: ClientSide, clock: Clock) -> None:
+    def __init__(self, scenario: Scenario, clients: ClientSide, order: str) -> None:
         self.refusals: dict[str, int] = {}
         self._clients = clients
-        self._clock = clock
-        self._slo = scenario.slo
-        lengths = [
-            Arrival(each.at, each.prompt_tokens, each.output_tokens, each.label) for each in scenario.demands[:SAMPLE]
-        ]
-        self._per_s = sum(saturated_rate(engine, lengths) for engine in scenario.engines)
-        self._free_at = 0.0
-        self._live: set[int] = set()
+        self._chosen = chosen(scenario, order)
 
     def open(self, call: Call) -> None:
-        now = self._clock.now
-        starts_at = max(now, self._free_at)
-        if starts_at - now > self._slo.ttft_s:
-            self.refusals["full"] = self.refusals.get("full", 0) + 1
-            self._clients.refused(call, 0.0)
-            return
-        self._free_at = starts_at + 1 / self._per_s
-        self._live.add(call.id)
-        self._clock.schedule(starts_at, self._start, call)
+        demand = call.visit.demand
+        if demand.index in self._chosen:
+            self._clients.answered(call, min(demand.output_tokens, demand.max_tokens))
+        else:
+            self.refusals["beyond"] = self.refusals.get("beyond", 0) + 1
+            self._clients.refused(call, None)
 
     def leave(self, call: Call) -> None:
-        self._live.discard(call.id)
-
-    def _start(self, call: Call) -> None:
-        if call.id in self._live:
-            self._clients.first_token(call)
-            takes_s = self._slo.tpot_s / 2 * call.visit.demand.output_tokens
-            self._clock.schedule(self._clock.now + takes_s, self._end, call)
-
-    def _end(self, call: Call) -> None:
-        if call.id in self._live:
-            self._live.discard(call.id)
-            demand = call.visit.demand
-            self._clients.answered(call, min(demand.output_tokens, demand.max_tokens))
+        """Nobody waits here."""

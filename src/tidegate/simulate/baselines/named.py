@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidegate.errors import ConfigError
-from tidegate.simulate.baselines.bound import Bound
+from tidegate.simulate.baselines.bound import ORDERS, Bound
+from tidegate.simulate.baselines.fluid import Fluid
 from tidegate.simulate.baselines.gradient import Gradient2
+from tidegate.simulate.baselines.least_tokens import LeastTokens
 from tidegate.simulate.baselines.saturation import SaturationGate
 from tidegate.simulate.baselines.semaphore import SMG_PLACES, SMG_QUEUE, SMG_TIMEOUT_S, Semaphore
 from tidegate.simulate.front import LedgerFront
@@ -48,13 +50,23 @@ def llm_d(argument: str) -> Policy:
     )
 
 
+def least_tokens(argument: str) -> Policy:
+    _one_of("least-tokens", argument, "")
+    return _policy(lambda stage, replicas: LeastTokens(replicas, stage.clients))
+
+
 def bound(argument: str) -> Policy:
-    _one_of("bound", argument, "")
+    _one_of("bound", argument, *ORDERS, "fluid")
 
     def set_up(stage: Stage) -> Setup:
-        if stage.scenario.pool is not None:
-            raise ConfigError([f"bound: {stage.scenario.name} has several models, and this knows one rate"])
-        return Setup(Bound(stage.scenario, stage.clients, stage.clock), replicas_of(stage))
+        scenario = stage.scenario
+        if scenario.pool is not None:
+            raise ConfigError([f"bound: {scenario.name} has several models, and this knows one rate"])
+        if scenario.loop is not None:
+            raise ConfigError([f"bound: {scenario.name} is a closed loop, whose load is what is served"])
+        if argument == "fluid":
+            return Setup(Fluid(scenario, stage.clients, stage.clock), replicas_of(stage))
+        return Setup(Bound(scenario, stage.clients, argument), replicas_of(stage))
 
     return set_up
 
@@ -88,5 +100,6 @@ BASELINES: dict[str, Callable[[str], Policy]] = {
     "gradient2": gradient2,
     "llm-d": llm_d,
     "smg": smg,
+    "least-tokens": least_tokens,
     "bound": bound,
 }

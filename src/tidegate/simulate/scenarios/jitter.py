@@ -34,8 +34,8 @@ class Jitter:
     def build(self, seed: int) -> Scenario:
         engine = preset("A100", "llama-3-8b", chunk_tokens=512)
         last = engine if self.variant else replace(engine, step=engine.step.slowed(self.slow))
-        # More than six engines could answer in that time.
-        most = int(self.users * self.duration_s)
+        # More than six engines could answer in that time: about ten a second.
+        most = int(25 * self.duration_s)
         rows = Mix((CHAT,), stream(seed, "lengths")).at([0.0] * most)
         return Scenario(
             name=f"jitter@{self.variant}" if self.variant else "jitter",
