@@ -32,6 +32,7 @@ ROOMS = (
         "gateway",
         (
             "access.py",
+            "beginnings.py",
             "call.py",
             "client_connection.py",
             "counting.py",

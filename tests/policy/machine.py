@@ -13,6 +13,7 @@ from tidegate.policy.permit import Permit, PermitState, Progress
 from tidegate.policy.reading import Capacity, Reading, ReplicaConfig
 from tidegate.policy.record import Record
 from tidegate.policy.request import Request
+from tidegate.policy.token_source import TokenSource
 
 WAITING = {
     Reason.BEHIND_OTHERS,
@@ -110,10 +111,8 @@ class Events:
     def amend(self, index: int, prompt_tokens: int) -> None:
         """The exact size of a waiting prompt; whoever can never fit leaves."""
         ticket = [*self.waiting][index % len(self.waiting)]
-        if self.path.amend(self.waiting[ticket].id, prompt_tokens, self.now) is not None:
-            request = self.waiting.pop(ticket)
-            self.path.cancel(ticket, self.now)
-            self._close(request)
+        if self.path.amend(ticket, prompt_tokens, TokenSource.TOKENIZER, self.now) is not None:
+            self._close(self.waiting.pop(ticket))
         self.advance()
 
     def first_token(self, index: int) -> None:
@@ -185,7 +184,7 @@ class Events:
                 assert replica.slots.held == sum(p.slots for p in own)
                 assert replica.slots.reserved == sum(p.slots for p in own if p.state is PermitState.RESERVED)
                 fresh = [p for p in own if p.state is PermitState.RESERVED and p.pending_tokens]
-                assert replica.pending_tokens == sum(p.prompt_tokens for p in fresh)
+                assert replica.pending_tokens == sum(p.prompt_tokens - p.cached_tokens for p in fresh)
                 # What running answers grew by may be more than there is; what was admitted may not.
                 needed = replica.slots.needed
                 admitted = sum(needed(p.prompt_tokens, p.expected_tokens, p.sequences) for p in own)

@@ -34,7 +34,7 @@ def history(seed: int) -> list[list[object]]:
                 session=chance.choice(["s1", "s2", None]),
                 key=chance.choice(["k1", "k2", None]),
                 class_hint=chance.choice(["batch", "other", None]),
-                session_hash=chance.randrange(5),
+                prefixes=((chance.randrange(5), 1.0),),
                 first_byte_by=events.now + chance.uniform(1.0, 20.0),
             )
             told.append([step, *described(decision)])

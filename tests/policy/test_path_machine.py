@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.policy.machine import Events, replica_config
+from tidegate.policy.balance.balancer import MOST_SCANNED
 from tidegate.policy.breaker import State
 from tidegate.policy.change import Drain
 from tidegate.policy.classes import ClassConfig, ClassesConfig
@@ -20,7 +21,6 @@ from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
 from tidegate.policy.reading import ReplicaConfig
 from tidegate.policy.slots import SlotsConfig
-from tidegate.policy.upstream import MOST_SCANNED
 
 REPLICAS = (replica_config("a1"), replica_config("a2", sequences=4), replica_config("b1", "b", kv_tokens=4096))
 CONFIG = PathConfig(replicas=REPLICAS, queue=QueueConfig(max_requests=20, max_tokens=40_000, max_overtakes=3))
@@ -56,7 +56,7 @@ class PathMachine(RuleBasedStateMachine):
         session=st.sampled_from([None, "s1", "s2"]),
         tenant=st.sampled_from(["t1", "t2"]),
         cache_key=st.sampled_from([None, b"c1"]),
-        session_hash=st.integers(0, 3),
+        prefixes=st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), max_size=2).map(tuple),
     )
     def offer(self, patience_s: float | None, deadline_s: float | None, **fields: object) -> None:
         if patience_s is not None:

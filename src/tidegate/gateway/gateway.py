@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -24,7 +25,7 @@ from tidegate.gateway.reply import JSON_LINE, Reply
 from tidegate.gateway.routes import PASSED_METHODS, ROUTES, Route, passed_through
 from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared
-from tidegate.gateway.tally import Counts, Tally
+from tidegate.gateway.tally import Counting, Tallied, Tally
 from tidegate.gateway.weighing import Weighing
 from tidegate.lens.edge import Edge
 from tidegate.policy.decisions import Reason
@@ -32,6 +33,9 @@ from tidegate.policy.request import Request
 from tidegate.wire.errors import MISTAKES, REFUSALS, Mistake, retry_headers
 from tidegate.wire.header_names import REASON, X_REQUEST_ID
 from tidegate.wire.requests import Incoming
+
+WORTH_TOKENS = 1024
+"""Shorter prompts are tokenized within about 2 ms, by whomever, and an estimate of them cannot be far off."""
 
 
 @dataclass(slots=True)
@@ -61,7 +65,12 @@ class Gateway:
         """Replicas whose last reading was not ready."""
         models = _models(settings)
         self._shared = Shared(
-            around.driver, around.journal, Ratios(settings.counting, models), settings.timers, around.poll_soon
+            around.driver,
+            around.journal,
+            Ratios(settings.counting, models),
+            settings.timers,
+            around.tally,
+            around.poll_soon,
         )
         self.access = Access(settings.api_keys, settings.trusted_proxies)
         self._intake = Intake(self.access, self._shared.ratios, models, around.draws, settings.asks_usage)
@@ -88,6 +97,7 @@ class Gateway:
         self.timers = settings.timers
         self._are_paths_strict = settings.are_paths_strict
         self._intake.images_to = settings.images_to
+        self._intake.balanced = _balanced(settings)
         self._keeps_answers = settings.is_cache_enabled
         self._shared.journal.are_rows_sent = settings.are_rows_sent
         self._models_body = _models_body(self._intake.models)
@@ -157,16 +167,33 @@ class Gateway:
         exchange = Exchange(self._shared, connection, call, request, reply)
         connection.attach(exchange)
         exchange.start()
+        if exchange.ticket is not None and request.prompt_tokens >= WORTH_TOKENS:
+            self._count_waiting(request, call, exchange.ticket)
 
-    def _count(self, request: Request, call: Call) -> asyncio.Task[Counts | None] | None:
-        """A task that counts the prompt where that may decide; None: decide with what is known."""
-        body = call.body
-        # What an image costs, a tokenizer for text does not know.
-        if body is None or not call.route.generates or body.images:
+    def _count(self, request: Request, call: Call) -> Counting | None:
+        """A task that counts the prompt where that may decide, or where its ids are wanted; None: decide with what
+        is known."""
+        if not _is_countable(call):
             return None
-        if not self._shared.driver.hinges_on_count(request):
+        tally, upstream, path = self._around.tally, request.upstream, call.route.path
+        wants_ids = request.prompt_tokens >= WORTH_TOKENS and tally.sends_ids(upstream) and call.has_text_prompt
+        if wants_ids:
+            call.ids_go_to = tally.exactness.id_exact
+        elif not self._shared.driver.hinges_on_count(request, is_cheap=tally.has_tokenizer(upstream, path)):
             return None
-        return self._around.tally.begin(request.upstream, call.route.path, call.incoming.body)
+        return tally.begin(upstream, path, call.incoming.body, wants_ids=wants_ids)
+
+    def _count_waiting(self, request: Request, call: Call, ticket: int) -> None:
+        """It stands in the queue on its estimate: count it meanwhile, unless that would bother an engine."""
+        if request.prompt_exact or not _is_countable(call):
+            return
+        counting = self._around.tally.begin_tokenizing(request.upstream, call.route.path, call.incoming.body)
+        if counting is not None:
+            counting.add_done_callback(lambda task: self._counted(request, ticket, task.result()))
+
+    def _counted(self, request: Request, ticket: int, tallied: Tallied | None) -> None:
+        if tallied is not None:
+            self._shared.driver.amend(request, ticket, max(tallied.tokens), tallied.source)
 
     def _reply(self, connection: ClientConnection, incoming: Incoming) -> Reply:
         if connection.transport is None:
@@ -212,6 +239,8 @@ class Gateway:
     def note_reading(self, replica: str, *, is_ready: bool) -> None:
         """What the last look at a replica showed; one that was never looked at counts as ready."""
         if is_ready:
+            if replica in self._down:
+                self._around.tally.exactness.look_again(replica)
             self._down.discard(replica)
         else:
             self._down.add(replica)
@@ -298,6 +327,12 @@ class Gateway:
                 connection.transport.close()
         for pool in self._shared.pools.values():
             pool.close()
+        self._around.tally.close()
+
+
+def _is_countable(call: Call) -> bool:
+    # What an image costs, a tokenizer for text does not know.
+    return call.body is not None and call.route.generates and not call.body.images
 
 
 def _path(target: bytes) -> bytes:
@@ -311,6 +346,14 @@ def _path(target: bytes) -> bytes:
 def _retry_lines(status: int) -> bytes:
     headers = retry_headers(1.0 if status == 503 else None)
     return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+def _balanced(settings: Settings) -> frozenset[str]:
+    """Upstreams with several replicas, unless nobody asks which of them has read a prompt."""
+    if not settings.path.balance.prefix_affinity:
+        return frozenset()
+    names = Counter(replica.upstream for replica in settings.path.replicas)
+    return frozenset(name for name, count in names.items() if count > 1)
 
 
 def _models(settings: Settings) -> tuple[str, ...]:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable
 from hashlib import sha256
 
 from tidegate.errors import ProtocolError
 from tidegate.gateway.access import DEFAULT_TENANT, Access
+from tidegate.gateway.beginnings import beginnings
 from tidegate.gateway.call import Call
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.hints import TIER_CLASSES, hints
 from tidegate.gateway.routes import Route
 from tidegate.policy.classes import OTHER
 from tidegate.policy.request import Request
+from tidegate.policy.token_source import TokenSource
 from tidegate.wire.body import Body
 from tidegate.wire.errors import Mistake
 from tidegate.wire.fields import Fields
 from tidegate.wire.header_names import CONTENT_ENCODING, CONTENT_TYPE, OURS_IN, X_REQUEST_ID
 from tidegate.wire.requests import Incoming
 
-PREFIX_BYTES = 512
-"""Of the prompt, hashed for affinity when the client names no session: about a system prompt."""
 LONGEST_KEY = 128
 """Of an ``x-request-id`` or a user name that a client chose."""
 MOST_SEQUENCES = 128
@@ -53,6 +52,8 @@ class Intake:
         self.asks_usage = asks_usage
         self.images_to: dict[str, str] = {}
         """By upstream: where its requests with images go instead."""
+        self.balanced: frozenset[str] = frozenset()
+        """Upstreams where a request may go to one replica or another."""
         self._ratios = ratios
         self._draws = draws
 
@@ -120,7 +121,8 @@ class Intake:
             request.upstream = self.images_to.get(request.upstream, request.upstream)
         request.streaming = fields.stream is True
         request.prompt_tokens = self._ratios.tokens(request.upstream, body)
-        request.prompt_exact = body.prompt_tokens is not None
+        if body.prompt_tokens is not None:
+            request.prompt_exact, request.counted_by = True, TokenSource.CLIENT
         bound = fields.max_tokens if fields.max_completion_tokens is None else fields.max_completion_tokens
         if bound is None:
             bound = fields.max_output_tokens
@@ -133,8 +135,8 @@ class Intake:
             request.class_hint = TIER_CLASSES.get(fields.service_tier)
         if request.session is None and fields.user:
             request.session = fields.user[:LONGEST_KEY]
-        whose = request.session.encode() if request.session else call.incoming.body[:PREFIX_BYTES]
-        request.session_hash = zlib.crc32(whose)
+        if request.upstream in self.balanced:
+            request.prefixes = beginnings(body, request.session)
         call.asks_usage = self.asks_usage and request.streaming and not _includes_usage(fields)
 
 

@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 from math import ceil
 
 from tidegate.policy import closing
+from tidegate.policy.breaker import State
 from tidegate.policy.margin import Margin
 from tidegate.policy.marks import MarkKind, Marks
 from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome, Verdict
@@ -21,6 +22,7 @@ SLOW_SHARE = 0.5
 was learned for it. The client's own limit does not count: that it is short is no sign of the replica (R4)."""
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
+_CLOSED = State.CLOSED
 _OK, _BAD, _DROP, _SAMPLE = Outcome.OK, Verdict.BAD, LimitSignal.DROP, LimitSignal.SAMPLE
 _RESERVED, _USED = PermitState.RESERVED, PermitState.USED
 _ABORTING, _SETTLED = PermitState.ABORTING, PermitState.SETTLED
@@ -69,13 +71,14 @@ class Attempts:
             request.sequences,
             request.prompt_tokens,
             output_tokens,
-            replica.pending_tokens + request.prompt_tokens if request.streaming else 0,
+            replica.pending_tokens + request.prompt_tokens - record.cached_tokens if request.streaming else 0,
             now,
             total_by if total_by < first_byte_by else first_byte_by,
             SLOW_SHARE * allowed.first_byte_s,
             allowed.gap_s,
             total_by,
             key,
+            cached_tokens=record.cached_tokens,
         )
 
     def first_token(self, permit: Permit, record: Record, now: float) -> None:
@@ -147,7 +150,10 @@ class Attempts:
         slow = record.request.streaming and first_byte_s > permit.slow_after_s
         weighed = slow or effect.breaker is _BAD
         may_open = weighed and upstream is not None and upstream.may_open(replica)
-        replica.breaker.record(permit.generation, effect.breaker, now, slow=slow, may_open=may_open)
+        breaker, before = replica.breaker, replica.breaker.generation
+        breaker.record(permit.generation, effect.breaker, now, slow=slow, may_open=may_open)
+        if breaker.generation != before and breaker.state is _CLOSED:
+            replica.start_slowly(now)
         if effect.limit is _DROP:
             replica.limit.record(_DROP, 0.0, 0.0, now)
 

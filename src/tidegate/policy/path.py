@@ -133,6 +133,8 @@ class Path:
     # ---- PLACEMENT --------------------------------------------------------------------------
 
     def _place(self, record: Record, upstream: Upstream, replica: Replica, output_tokens: int, now: float) -> Admit:
+        if record.request.prefixes:
+            record.cached_tokens = upstream.balancer.placed(record.request, replica)
         permit = self.attempts.begin(record, replica, output_tokens, now)
         if record.attempts == 1:
             self.allowance.admitted()

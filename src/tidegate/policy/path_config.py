@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.breaker import BreakerConfig
 from tidegate.policy.classes import ClassesConfig
 from tidegate.policy.groups import GroupsConfig
@@ -33,6 +34,7 @@ class PathConfig:
     prefill: PrefillConfig = field(default=PrefillConfig())
     timeouts: TimeoutsConfig = field(default=TimeoutsConfig())
     breaker: BreakerConfig = field(default=BreakerConfig())
+    balance: BalanceConfig = field(default=BalanceConfig())
     marks: MarksConfig = field(default=MarksConfig())
     ladder: LadderConfig = field(default=LadderConfig())
     retries: RetriesConfig = field(default=RetriesConfig())

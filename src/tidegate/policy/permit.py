@@ -65,6 +65,8 @@ class Permit:
     """Output of one sequence that is reserved by now, if it grew; else 0."""
     pool_bytes: int = 0
     """Held in the replica's slot group, if it has one."""
+    cached_tokens: int = 0
+    """Of the prompt, what the replica was expected to hold already."""
 
     def is_outgrown_by(self, output_tokens: int) -> bool:
         """So many tokens, of all sequences, are more than was reserved for."""

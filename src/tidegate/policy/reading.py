@@ -34,6 +34,16 @@ class Reading:
             return 0
         return max(0, self.preemptions - earlier.preemptions)
 
+    def counts_anew(self, earlier: Reading) -> bool:
+        """A total has fallen: the engine was started again in between."""
+        return _fell(earlier.preemptions, self.preemptions) or _fell(
+            earlier.prefix_asked_tokens, self.prefix_asked_tokens
+        )
+
+
+def _fell(before: int | None, after: int | None) -> bool:
+    return before is not None and after is not None and after < before
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
@@ -68,3 +78,5 @@ class ReplicaConfig:
     """Readings of this engine tell how many sequences run, so aborts can be confirmed."""
     group: str | None = None
     """The slot group whose memory it uses (``GroupConfig.name``)."""
+    domain: str = ""
+    """What it shares with others that can fail at once, such as a zone or a host."""

@@ -30,10 +30,14 @@ def reshape(
         upstream.replicas = []
         upstream.queue.reclass(new.queue, new.classes, now)
         upstream.expectation.reconfigure(new.slots)
+        upstream.balancer.config = new.balance
         upstream.moved = True
     for config in new.replicas:
-        upstream = upstreams.setdefault(config.upstream, Upstream(config.upstream, new.queue, new.classes, new.slots))
-        upstream.replicas.append(_replica(known.pop((config.upstream, config.name), None), config, new, now))
+        upstream = upstreams.get(config.upstream)
+        if upstream is None:
+            upstream = Upstream(config.upstream, new.queue, new.classes, new.slots, new.balance)
+            upstreams[config.upstream] = upstream
+        upstream.replicas.append(_replica(known.pop((config.upstream, config.name), None), config, old, new, now))
     leaving[:] = [replica for replica in known.values() if replica.permits]
     for upstream in [*upstreams.values()]:
         upstream.survey()
@@ -53,12 +57,15 @@ def drain(upstreams: dict[str, Upstream], change: Drain) -> list[str]:
     return lines
 
 
-def _replica(known: Replica | None, config: ReplicaConfig, new: PathConfig, now: float) -> Replica:
+def _replica(known: Replica | None, config: ReplicaConfig, old: PathConfig, new: PathConfig, now: float) -> Replica:
     held = config if new.slots.enabled else _without_pool(config)
-    if known is None:
-        return Replica(held, new.limit, new.prefill, new.breaker)
-    known.reconfigure(held, new.limit, new.prefill, new.breaker, now)
-    return known
+    if known is not None:
+        known.reconfigure(held, new.limit, new.prefill, new.breaker, new.balance.slow_start_s, now)
+        return known
+    made = Replica(held, new.limit, new.prefill, new.breaker, new.balance.slow_start_s)
+    if old.replicas:
+        made.start_slowly(now)
+    return made
 
 
 def _without_pool(config: ReplicaConfig) -> ReplicaConfig:
@@ -69,6 +76,7 @@ def _without_pool(config: ReplicaConfig) -> ReplicaConfig:
         capacity=capacity,
         abort_grace_s=config.abort_grace_s,
         confirms_aborts=config.confirms_aborts,
+        domain=config.domain,
     )
 
 

@@ -14,6 +14,8 @@ from tidegate.policy.request import Request
 from tidegate.policy.slots import Slots
 
 SAMPLES_PER_S = 256.0
+LEAST_WARMTH = 0.1
+"""A replica that has just come back costs at most ten times what it would (Envoy's min_weight_percent is 10 %)."""
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _CLOSED = State.CLOSED
@@ -31,6 +33,7 @@ class Replica:
         "aborting",
         "bound_tokens",
         "breaker",
+        "cached_from",
         "config",
         "draining",
         "first_token",
@@ -41,16 +44,25 @@ class Replica:
         "name",
         "pending_tokens",
         "permits",
+        "read_tokens",
         "reading",
         "ready",
         "slot_bytes",
         "slots",
+        "slow_start_s",
         "token_s",
+        "warm_at",
+        "warms_for_s",
         "whole",
     )
 
     def __init__(
-        self, config: ReplicaConfig, limit: LimitConfig, prefill: PrefillConfig, breaker: BreakerConfig
+        self,
+        config: ReplicaConfig,
+        limit: LimitConfig,
+        prefill: PrefillConfig,
+        breaker: BreakerConfig,
+        slow_start_s: float = 0.0,
     ) -> None:
         self.config = config
         self.name = config.name
@@ -79,6 +91,15 @@ class Replica:
         """Slope of ``first_token``: seconds per prefill token; 0.0 while unknown."""
         self._prefill = prefill
         self.bound_tokens = prefill_bound_tokens(prefill, self.first_token)
+        self.slow_start_s = slow_start_s
+        self.warm_at = 0.0
+        """When its slow start is over."""
+        self.warms_for_s = 0.0
+        """How long that was to take when it began."""
+        self.read_tokens = 0
+        """Prompt tokens that it was given to compute; what ``balance.prefixes`` counts age in."""
+        self.cached_from = 0
+        """What it read before this count is no longer in its cache."""
         self._foreign_before = (0, 0)
         self._samples_left = SAMPLES_PER_S
         self._sampled_at = 0.0
@@ -88,8 +109,25 @@ class Replica:
         """It is up, and may be given requests."""
         return self.ready and not self.draining
 
-    def gate(self, request: Request, output_tokens: int, now: float) -> Reason | None:
-        """The first gate that is closed for a request, or None. Takes nothing."""
+    def start_slowly(self, now: float) -> None:
+        """It is new or has come back: its part of the traffic grows from now on."""
+        self.warms_for_s = self.slow_start_s
+        self.warm_at = now + self.warms_for_s
+
+    def warmth(self, now: float) -> float:
+        """Part of its usual traffic that it is given before ``warm_at``."""
+        return max(LEAST_WARMTH, 1.0 - (self.warm_at - now) / self.warms_for_s)
+
+    def still_holds(self, read_at: int) -> bool:
+        """Whether what it was given when ``read_tokens`` stood there can be in its prefix cache."""
+        kv_tokens = self.config.capacity.kv_tokens
+        return read_at > self.cached_from and (kv_tokens is None or self.read_tokens - read_at < kv_tokens)
+
+    def gate(self, request: Request, output_tokens: int, now: float, unread_tokens: int | None = None) -> Reason | None:
+        """The first gate that is closed for a request, or None. Takes nothing.
+
+        ``unread_tokens``: of its prompt, those to compute here; None: all.
+        """
         if not self.ready or self.draining:
             return Reason.NO_REPLICA
         if self.breaker.state is not _CLOSED and not self.breaker.allows(now):
@@ -104,8 +142,9 @@ class Replica:
         if self.in_flight + sequences > self.limit.value and not self.limit.allows(self.in_flight, sequences):
             return Reason.LIMIT
         pending = self.pending_tokens
-        if pending and request.streaming and self._prefill.enabled and pending + prompt_tokens > self.bound_tokens:
-            return Reason.PREFILL
+        if pending and request.streaming and self._prefill.enabled:
+            if pending + (prompt_tokens if unread_tokens is None else unread_tokens) > self.bound_tokens:
+                return Reason.PREFILL
         if self.group is not None:
             return self._group_gate(self.group, request, output_tokens, now)
         return None
@@ -139,13 +178,13 @@ class Replica:
             self.group.take(permit.pool_bytes)
         # The end of a prefill shows only in a stream; other answers come whole, much later.
         if permit.pending_tokens:
-            self.pending_tokens += permit.prompt_tokens
+            self.pending_tokens += permit.prompt_tokens - permit.cached_tokens
 
     def started(self, permit: Permit) -> None:
         """The first byte has come."""
         self.slots.start(permit.slots)
         if permit.pending_tokens:
-            self.pending_tokens -= permit.prompt_tokens
+            self.pending_tokens -= permit.prompt_tokens - permit.cached_tokens
         permit.state = _USED
 
     def grow(self, permit: Permit, slots: int) -> None:
@@ -160,7 +199,7 @@ class Replica:
     def let_go(self, permit: Permit, *, still_running: bool, now: float) -> None:
         """End an attempt; an unconfirmed abort keeps its slots and its place (R3)."""
         if permit.state is _RESERVED and permit.pending_tokens:
-            self.pending_tokens -= permit.prompt_tokens
+            self.pending_tokens -= permit.prompt_tokens - permit.cached_tokens
         if still_running:
             if permit.state is PermitState.RESERVED:
                 self.slots.start(permit.slots)
@@ -203,6 +242,7 @@ class Replica:
         """Take a reading; returns the aborted permits that it shows to be over."""
         if self.reading is not None and reading.at < self.reading.at:
             return []
+        self._note_restart(self.reading, reading)
         self.reading = reading
         self.ready = reading.ready
         if not reading.ready:
@@ -210,6 +250,13 @@ class Replica:
         confirmed = self._confirmed(reading)
         self._note_foreign(reading)
         return confirmed
+
+    def _note_restart(self, before: Reading | None, reading: Reading) -> None:
+        """An engine that was away, or counts anew, has an empty prefix cache."""
+        if not reading.ready or (before is not None and reading.counts_anew(before)):
+            self.cached_from = self.read_tokens
+        if reading.ready and not self.ready:
+            self.start_slowly(reading.at)
 
     def _confirmed(self, reading: Reading) -> list[Permit]:
         """Aborts older than the reading that its running count has no room for, oldest first."""
@@ -244,9 +291,16 @@ class Replica:
         self._foreign_before = (sequences, slots)
 
     def reconfigure(
-        self, config: ReplicaConfig, limit: LimitConfig, prefill: PrefillConfig, breaker: BreakerConfig, now: float
+        self,
+        config: ReplicaConfig,
+        limit: LimitConfig,
+        prefill: PrefillConfig,
+        breaker: BreakerConfig,
+        slow_start_s: float,
+        now: float,
     ) -> None:
         self.config = config
+        self.slow_start_s = slow_start_s
         self.slots.resize(config.capacity)
         self.slot_bytes = _slot_bytes(config)
         self.limit.reconfigure(limit)

@@ -46,5 +46,6 @@ class Request:
     """The client leaves at this time if nothing has come back."""
     deadline_at: float = NEVER
     """The answer is worthless after this time."""
-    session_hash: int = 0
-    """Driver's stable hash of session or prompt prefix, for affinity; 0: none."""
+    prefixes: tuple[tuple[int, float], ...] = ()
+    """Driver's stable digests of the session (share 1) and of the prompt's beginnings, the longest first,
+    each with the share of the prompt that it stands for. Empty: affinity has nothing to go by."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from tidegate.policy.balance.cost import FIRST, SECOND, least_cost, spread
+from tidegate.policy.balance.balancer import BalanceConfig, Balancer
 from tidegate.policy.breaker import State
 from tidegate.policy.classes import ClassesConfig
 from tidegate.policy.decisions import Reason
@@ -19,7 +19,6 @@ from tidegate.policy.request import ESTIMATE_SLACK, NEVER, Request
 from tidegate.policy.slots import SlotsConfig
 
 _GROUP_SHARE = Reason.GROUP_SHARE
-MOST_SCANNED = 16
 FEW_SAMPLES = 30
 A_WAVE = 4
 
@@ -32,6 +31,7 @@ FAR_SHARE = 4.0
 
 class Upstream:
     __slots__ = (
+        "balancer",
         "claims",
         "context_tokens",
         "expectation",
@@ -44,8 +44,11 @@ class Upstream:
         "wakes_at",
     )
 
-    def __init__(self, name: str, queue: QueueConfig, classes: ClassesConfig, slots: SlotsConfig) -> None:
+    def __init__(
+        self, name: str, queue: QueueConfig, classes: ClassesConfig, slots: SlotsConfig, balance: BalanceConfig
+    ) -> None:
         self.name = name
+        self.balancer = Balancer(balance)
         self.expectation = Expectation(slots)
         self.replicas: list[Replica] = []
         self.queue = Queue(queue, classes)
@@ -64,12 +67,7 @@ class Upstream:
 
     def choose(self, request: Request, output_tokens: int, now: float, avoid: str | None = None) -> Replica | Reason:
         """The replica of least cost whose gates are all open, or the gate that bars the way."""
-        replicas = self.replicas
-        if len(replicas) > MOST_SCANNED:
-            few = least_cost(self._sample(request), request, output_tokens, now, avoid)
-            if isinstance(few, Replica):
-                return few
-        found = least_cost(replicas, request, output_tokens, now, avoid)
+        found = self.balancer.choose(request, output_tokens, now, avoid)
         if found is _GROUP_SHARE:
             self._claim(request, output_tokens, now)
         return found
@@ -81,14 +79,6 @@ class Upstream:
                 slots = replica.slots.needed(request.prompt_tokens, output_tokens, request.sequences)
                 if group.is_within_floor(slots * replica.slot_bytes):
                     self.claims.append(group)
-
-    def _sample(self, request: Request) -> list[Replica]:
-        """Two drawn replicas, and the owner of the session or prefix if it has one."""
-        count = len(self.replicas)
-        drawn = [spread(request.draw, FIRST, count), spread(request.draw, SECOND, count)]
-        if request.session_hash:
-            drawn.append(request.session_hash % count)
-        return [self.replicas[index] for index in dict.fromkeys(drawn)]
 
     def may_open(self, replica: Replica) -> bool:
         """Whether this replica's breaker may open: only while another one stands in for it."""
@@ -142,6 +132,7 @@ class Upstream:
 
     def survey(self) -> None:
         """Note what the present replicas can hold at most; call when they change."""
+        self.balancer.follow(self.replicas)
         capacities = [replica.config.capacity for replica in self.replicas]
         contexts = [each.context_tokens for each in capacities]
         known = [tokens for tokens in contexts if tokens is not None]

@@ -1,15 +1,16 @@
 """Which replica gets the next request: of those whose gates are open, the one where it costs least.
 
-    cost = (queued prefill + own prompt tokens) × seconds per token × (running + 1)
+    cost = (queued prefill + own prompt tokens - cached ones) × seconds per token × (running + 1) ÷ warmth
 
 LMETRIC (2603.15202): the tokens say when this request will start, the batch says how much
 everybody slows down; no weights to tune. Seconds per token make a slow replica count for what it
-is; until every candidate's rate is known, all count alike. Ties go to a drawn replica.
+is; until every candidate's rate is known, all count alike. Ties go to a drawn replica. *Warmth* is
+below 1 only in a replica's slow start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidegate.policy.decisions import Reason
 from tidegate.policy.replica import Replica
@@ -20,12 +21,20 @@ _NO_REPLICA = Reason.NO_REPLICA
 
 
 def least_cost(
-    replicas: Sequence[Replica], request: Request, output_tokens: int, now: float, avoid: str | None = None
+    replicas: Sequence[Replica],
+    request: Request,
+    output_tokens: int,
+    now: float,
+    avoid: str | None = None,
+    cached: Mapping[Replica, int] | None = None,
 ) -> Replica | Reason:
-    """The cheapest open replica, or the gate that bars the way."""
+    """The cheapest open replica, or the gate that bars the way.
+
+    ``cached``: tokens of the prompt that a replica need not read; None: nobody holds any of it.
+    """
     best: Replica | None = None
     least, barred = 0.0, _NO_REPLICA
-    prompt_tokens, rated = request.prompt_tokens, False
+    prompt_tokens, unread, rated = request.prompt_tokens, request.prompt_tokens, False
     if len(replicas) > 1:
         start = spread(request.draw, TIE, len(replicas))
         replicas = [*replicas[start:], *replicas[:start]]
@@ -33,10 +42,14 @@ def least_cost(
     for replica in replicas:
         if avoid is not None and replica.name == avoid:
             continue
-        why = replica.gate(request, output_tokens, now)
+        if cached is not None:
+            unread = prompt_tokens - cached.get(replica, 0)
+        why = replica.gate(request, output_tokens, now, unread)
         if why is None:
             rate = replica.token_s if rated else 1.0
-            price = (replica.pending_tokens + prompt_tokens) * (replica.in_flight + 1) * rate
+            price = (replica.pending_tokens + unread) * (replica.in_flight + 1) * rate
+            if now < replica.warm_at:
+                price /= replica.warmth(now)
             if best is None or price < least:
                 best, least = replica, price
         elif why is not _NO_REPLICA:

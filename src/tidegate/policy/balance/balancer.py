@@ -1,0 +1,121 @@
+"""Chooses the replica: which ones are looked at, and what is known of each beyond its load.
+
+* Up to ``MOST_SCANNED`` replicas are all looked at; of more, two drawn ones, of two failure domains where there are
+  two, and those that hold the most of the prompt; if none of these is open, all.
+* Who holds a part of the prompt has less to read, which the cost knows. It knows so only of a replica that has no
+  more than ``bounded_load`` × the mean of running sequences (consistent hashing with bounded loads, 1608.01350;
+  1.25 is KubeAI's): a hot prefix spreads instead of piling up.
+* A retry goes to another failure domain than the attempt before, where one is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from tidegate.policy.balance.cost import FIRST, SECOND, least_cost, spread
+from tidegate.policy.balance.prefixes import Prefixes
+from tidegate.policy.decisions import Reason
+from tidegate.policy.replica import Replica
+from tidegate.policy.request import Request
+
+MOST_SCANNED = 16
+MOST_HOLDERS = 2
+"""Of those that hold a part of the prompt, how many are looked at beside the drawn ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceConfig:
+    prefix_affinity: bool = True
+    """Count the part of a prompt that a replica has lately read as read."""
+    bounded_load: float = 1.25
+    """Not of a replica that runs more than this multiple of the mean."""
+    slow_start_s: float = 10.0
+    """A replica that is new, has come back or whose breaker has closed reaches its full part of the traffic within
+    this time; 0: at once."""
+
+    def __post_init__(self) -> None:
+        if self.bounded_load < 1 or self.slow_start_s < 0:
+            raise ValueError(f"balance needs bounded_load >= 1 and slow_start_s >= 0: {self}")
+
+
+class Balancer:
+    __slots__ = ("_domains", "_replicas", "config", "prefixes")
+
+    def __init__(self, config: BalanceConfig) -> None:
+        self.config = config
+        self.prefixes = Prefixes()
+        self._replicas: list[Replica] = []
+        """Those of one failure domain stand together."""
+        self._domains: list[tuple[int, int]] = []
+        """Of the replica at the same index, where its domain begins and how many it has."""
+
+    def follow(self, replicas: list[Replica]) -> None:
+        """The replicas, or their domains, have changed."""
+        left = set(self._replicas) - set(replicas)
+        self._replicas = sorted(replicas, key=lambda replica: replica.config.domain)
+        names = [replica.config.domain for replica in self._replicas]
+        self._domains = [(names.index(name), names.count(name)) for name in names]
+        if left:
+            self.prefixes.keep(replicas)
+
+    def choose(self, request: Request, output_tokens: int, now: float, avoid: str | None = None) -> Replica | Reason:
+        """The replica of least cost whose gates are all open, or the gate that bars the way.
+
+        ``avoid``: the replica where an attempt failed.
+        """
+        replicas = self._replicas
+        if len(replicas) == 1:
+            return least_cost(replicas, request, output_tokens, now, avoid)
+        cached = self._cached(request) if request.prefixes and self.config.prefix_affinity else None
+        if avoid is not None:
+            found = self._elsewhere(request, output_tokens, now, avoid, cached)
+            if isinstance(found, Replica):
+                return found
+        if len(replicas) > MOST_SCANNED:
+            found = least_cost(self._sample(request, cached), request, output_tokens, now, avoid, cached)
+            if isinstance(found, Replica):
+                return found
+        return least_cost(replicas, request, output_tokens, now, avoid, cached)
+
+    def placed(self, request: Request, replica: Replica) -> int:
+        """The request goes there; returns how much of its prompt need not be read."""
+        if len(self._replicas) == 1 or not request.prefixes or not self.config.prefix_affinity:
+            return 0
+        return self.prefixes.note(request, replica)
+
+    def _cached(self, request: Request) -> dict[Replica, int] | None:
+        """What is held of the prompt by replicas that are not above the bound on load."""
+        cached = self.prefixes.cached_tokens(request)
+        if not cached:
+            return None
+        replicas = self._replicas
+        running = 1
+        for replica in replicas:
+            running += replica.in_flight
+        most = ceil(self.config.bounded_load * running / len(replicas))
+        return {replica: tokens for replica, tokens in cached.items() if replica.in_flight < most}
+
+    def _elsewhere(
+        self, request: Request, output_tokens: int, now: float, avoid: str, cached: dict[Replica, int] | None
+    ) -> Replica | Reason:
+        """In another failure domain than that of ``avoid``."""
+        domains = [replica.config.domain for replica in self._replicas if replica.name == avoid]
+        others = [replica for replica in self._replicas if replica.config.domain not in domains]
+        if len(others) > MOST_SCANNED:
+            drawn = {spread(request.draw, purpose, len(others)): None for purpose in (FIRST, SECOND)}
+            others = [others[index] for index in drawn]
+        return least_cost(others, request, output_tokens, now, avoid, cached)
+
+    def _sample(self, request: Request, cached: dict[Replica, int] | None) -> list[Replica]:
+        replicas, count = self._replicas, len(self._replicas)
+        first = spread(request.draw, FIRST, count)
+        begin, size = self._domains[first]
+        if size == count:
+            second = spread(request.draw, SECOND, count)
+        else:
+            second = (begin + size + spread(request.draw, SECOND, count - size)) % count
+        drawn = [replicas[first], replicas[second]]
+        if cached:
+            drawn += sorted(cached, key=lambda replica: -cached[replica])[:MOST_HOLDERS]
+        return [*dict.fromkeys(drawn)]

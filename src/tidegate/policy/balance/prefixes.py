@@ -1,0 +1,77 @@
+"""Which replicas have lately read the beginning of a prompt, and so need not read it again.
+
+An engine with a prefix cache computes only what of a prompt it does not hold. No engine says what it holds, so this is
+our own account of it: of each prompt's beginnings, and of its session, who was given them when. A replica is taken to
+hold a beginning until it has read as many new tokens since as its KV pool has, because the pool is the cache and the
+least recently used goes first (SGLang's approximate tree and llm-d's approximate scorer rest on the same).
+
+The account is wrong where an engine caches nothing. Then all replicas are equally cold and only the choice among
+them is moved, within the bound on load that ``Balancer`` keeps.
+"""
+
+from __future__ import annotations
+
+from tidegate.policy.replica import Replica
+from tidegate.policy.request import Request
+
+MOST_PREFIXES = 32_768
+"""Beginnings remembered per upstream, some 10 MB: five each of the latest 6 500 prompts."""
+
+
+class Prefixes:
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[int, dict[Replica, tuple[int, int]]] = {}
+        """By digest, the least recently used first: who read it, how many tokens that were, and when
+        (on the replica's own count of tokens read)."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def cached_tokens(self, request: Request) -> dict[Replica, int]:
+        """Tokens of the prompt that each replica is expected to hold; those that hold none are left out."""
+        found: dict[Replica, int] = {}
+        held, most = self._held, request.prompt_tokens - 1
+        for digest, _ in request.prefixes:
+            holders = held.get(digest)
+            if holders is not None:
+                for replica, (tokens, read_at) in holders.items():
+                    if replica not in found and replica.still_holds(read_at):
+                        found[replica] = tokens if tokens < most else most
+        return found
+
+    def note(self, request: Request, replica: Replica) -> int:
+        """The request goes to ``replica``; returns the tokens that it is expected to hold of it by now."""
+        held, prompt_tokens = self._held, request.prompt_tokens
+        cached = self._held_by(replica, request)
+        replica.read_tokens += prompt_tokens - cached
+        for digest, share in request.prefixes:
+            holders = held.pop(digest, None)
+            if holders is None:
+                holders = {}
+            holders[replica] = (int(share * prompt_tokens), replica.read_tokens)
+            held[digest] = holders
+        while len(held) > MOST_PREFIXES:
+            del held[next(iter(held))]
+        return cached
+
+    def keep(self, replicas: list[Replica]) -> None:
+        """Forget everybody else: they are gone, and their KV with them."""
+        here = set(replicas)
+        for digest, holders in [*self._held.items()]:
+            left = {replica: when for replica, when in holders.items() if replica in here}
+            if left:
+                self._held[digest] = left
+            else:
+                del self._held[digest]
+
+    def _held_by(self, replica: Replica, request: Request) -> int:
+        most = request.prompt_tokens - 1
+        for digest, _ in request.prefixes:
+            holders = self._held.get(digest)
+            if holders is not None and replica in holders:
+                tokens, read_at = holders[replica]
+                if replica.still_holds(read_at):
+                    return tokens if tokens < most else most
+        return 0
