@@ -60,7 +60,7 @@ vllm: $(VLLM)/vllm.stamp ## the environment of the real-vLLM tests in .venv-vllm
 lock: ## resolve requirements/*.lock anew from pyproject.toml
 	@$(PYTHON) -m venv $(LOCKING) && $(LOCKING)/bin/python -m pip install --quiet pip-tools
 	@$(COMPILE) --extra local --output-file requirements/run.lock pyproject.toml
-	@$(COMPILE) --extra local --extra dev --constraint requirements/run.lock \
+	@$(COMPILE) --extra local --extra tokenizers --extra dev --constraint requirements/run.lock \
 		--output-file requirements/dev.lock pyproject.toml
 
 COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(LOCKING)/bin/pip-compile --quiet --upgrade --generate-hashes \

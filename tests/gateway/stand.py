@@ -10,15 +10,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
+from tests.gateway.fake_tokenizers import FakeSpawn
 from tidegate.gateway.client_connection import ClientConnection
 from tidegate.gateway.door import Door
 from tidegate.gateway.driver import Driver
 from tidegate.gateway.engine_connection import EngineConnection
+from tidegate.gateway.exactness import Counter
 from tidegate.gateway.gateway import Gateway, Surroundings
 from tidegate.gateway.journal import Journal
 from tidegate.gateway.settings import Endpoint, Settings
-from tidegate.gateway.tally import Counter, Tally
+from tidegate.gateway.tally import Tally
 from tidegate.gateway.ticker import Ticker
+from tidegate.gateway.tokenizer_pool import TokenizerPool
 from tidegate.lens.metrics import Metrics
 from tidegate.lens.row import Row
 from tidegate.policy.decisions import Decision
@@ -224,6 +227,9 @@ class Stand:
         self.polled: list[str] = []
         self.counters: dict[str, Counter] = {}
         """By replica name; an endpoint of a kind that counts is asked here."""
+        self.tokenizers = FakeSpawn()
+        """Answers for the processes that hold tokenizer files."""
+        self.logged: list[str] = []
         self.metrics = Metrics(["m"], settings.path.classes.classes, 0.0)
         self.path = Path(settings.path, self.loop.time())
         self.noted = NotedPath(self.path)
@@ -236,7 +242,11 @@ class Stand:
             dial=self.dial,
             draws=lambda: next(draws) % 2**64,
             poll_soon=self.polled.append,
-            tally=Tally(lambda endpoint: self.counters[endpoint.name]),
+            tally=Tally(
+                lambda endpoint: self.counters[endpoint.name],
+                TokenizerPool(self.tokenizers),
+                lambda level, text: self.logged.append(f"{level}: {text}"),
+            ),
         )
         self.gateway = Gateway(settings, around)
         self.ticker = Ticker(self.gateway, self.loop, settings.timers.tick_s, self.metrics.observe_lag)

@@ -20,6 +20,7 @@ from tidegate.gateway.tally import (
     counter_at,
 )
 from tidegate.policy.reading import ReplicaConfig
+from tidegate.policy.token_source import TokenSource
 from tidegate.testing.virtual_loop import run_virtually
 
 PATH = "/v1/completions"
@@ -40,6 +41,9 @@ class Scripted:
             raise self.result
         return self.result
 
+    async def token_ids(self, text: str) -> list[int] | None:
+        return None
+
 
 def endpoint(name: str, kind: str = "vllm") -> Endpoint:
     return Endpoint(name=name, host="h", port=1, kind=kind)
@@ -58,7 +62,9 @@ def serve(tally: Tally, *endpoints: Endpoint) -> None:
 async def count(tally: Tally, body: bytes = b"{}") -> tuple[int, ...] | None:
     task = tally.begin("m", PATH, body)
     assert task is not None
-    return await task
+    tallied = await task
+    assert tallied is None or tallied.source is TokenSource.ENGINE
+    return None if tallied is None else tallied.tokens
 
 
 def test_only_engines_with_a_tokenizer_and_a_key_of_ours_are_asked() -> None:

@@ -28,6 +28,8 @@ ANSWERED: dict[str, Any] = {
     "replica": "chat-0",
     "outcome": Outcome.OK,
     "prompt_tokens": 100,
+    "estimated_tokens": 90,
+    "is_prompt_told": True,
     "output_tokens": 30,
     "max_tokens": 64,
     "sequences": 1,

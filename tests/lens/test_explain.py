@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.lens.rows import row, unsent
@@ -9,6 +11,7 @@ from tidegate.lens.explain import ENDED, REFUSED, WAITED_FOR, explain, phases_s,
 from tidegate.lens.row import Row
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.token_source import TokenSource
 
 ROUTE = "/v1/chat/completions"
 
@@ -44,12 +47,32 @@ def test_every_ending_of_an_attempt_is_told(outcome: Outcome) -> None:
 def test_an_answer_that_did_not_wait_is_told_in_order() -> None:
     assert explain(row()) == [
         f"Request req-1 ({ROUTE}, model chat, class interactive, tenant default) was answered 200 after 3 s.",
-        "It brought 100 prompt tokens and at most 64 output tokens; it reserved 2 slots.",
+        "It brought 100 prompt tokens (estimated 90; 100 as the engine reported) and at most 64 output tokens; "
+        "it reserved 2 slots.",
         "It did not wait: nobody stood before it and a replica had room.",
         "It ran on replica chat-0.",
         "The answer was complete.",
         "Time by phase: connect 10 ms, first token 490 ms, answer 2.5 s; 30 output tokens.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"is_prompt_told": False}, "100 prompt tokens (estimated 90; nobody counted)"),
+        ({"counted_by": TokenSource.CLIENT}, "100 prompt tokens (sent as token ids)"),
+        (
+            {"counted_tokens": 99, "counted_by": TokenSource.TOKENIZER},
+            "100 prompt tokens (estimated 90; 99 by the upstream's tokenizer file, 100 as the engine reported)",
+        ),
+        (
+            {"counted_tokens": 100, "counted_by": TokenSource.ENGINE, "is_prompt_told": False},
+            "100 prompt tokens (estimated 90; 100 by the engine's tokenizer)",
+        ),
+    ],
+)
+def test_every_figure_of_a_prompts_length_is_told_with_its_source(fields: dict[str, Any], told: str) -> None:
+    assert told in text(row(**fields))
 
 
 def test_a_move_to_another_replica_is_told() -> None:

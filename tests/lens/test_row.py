@@ -12,6 +12,7 @@ from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.record import Record
 from tidegate.policy.request import Request
+from tidegate.policy.token_source import TokenSource
 
 EDGE = Edge("req-1", "/v1/chat/completions", 503, "queue_timeout", True, 0.25)
 
@@ -20,10 +21,12 @@ def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
     request = Request(
         7, "chat", 10.0, 99, 50, False, 64, 2, 300, True, "acme", None, None, None, None, None, 12.0, 15.0
     )
+    request.estimated_tokens, request.counted_tokens, request.counted_by = 40, 50, TokenSource.TOKENIZER
     record = Record(
         request, "long", 9.0, 10.1, 10.2, 10.3, 10.4, 11.0, 2, "chat-1", Outcome.CUT, Reason.QUEUE_TIMEOUT,
         Reason.SLOTS, "cache", 51, 20, 3, 0.5, 1.5, True, 70,
     )  # fmt: skip
+    record.is_prompt_told = True
     assert row_of(record, EDGE) == Row(
         id=7,
         request_id="req-1",
@@ -60,6 +63,10 @@ def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
         predicted_wait_s=0.5,
         retry_after_s=1.5,
         repeat=True,
+        estimated_tokens=40,
+        counted_tokens=50,
+        counted_by=TokenSource.TOKENIZER,
+        is_prompt_told=True,
     )
 
 

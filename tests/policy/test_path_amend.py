@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tests.policy.machine import Events, replica_config
-from tidegate.policy.decisions import Admit, Reason, Wait
+from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
+from tidegate.policy.token_source import TokenSource
 
 
 def waiting(estimate: int) -> Events:
@@ -17,9 +18,14 @@ def waiting(estimate: int) -> Events:
     return events
 
 
+def amend(events: Events, request_id: int, prompt_tokens: int) -> Answer | Refuse | None:
+    ticket = next(ticket for ticket, request in events.waiting.items() if request.id == request_id)
+    return events.path.amend(ticket, prompt_tokens, TokenSource.TOKENIZER, events.now)
+
+
 def test_a_prompt_that_is_smaller_than_it_seemed_is_placed_at_once() -> None:
     events = waiting(5000)
-    assert events.path.amend(2, 4000, events.now) is None
+    assert amend(events, 2, 4000) is None
     events.first_token(0)
     assert len(events.live) == 2
     assert events.live[1][1].slots == 16
@@ -28,7 +34,7 @@ def test_a_prompt_that_is_smaller_than_it_seemed_is_placed_at_once() -> None:
 def test_it_goes_without_any_other_event() -> None:
     events = waiting(5000)
     events.first_token(0)
-    events.path.amend(2, 4000, events.now)
+    amend(events, 2, 4000)
     events.advance()
     assert len(events.live) == 2
 
@@ -37,7 +43,7 @@ def test_the_queue_counts_the_exact_tokens_and_none_remain_when_it_is_gone() -> 
     events = waiting(5000)
     line = events.path.upstreams["a"].queue.lines["long"]
     assert line.tokens == 5000
-    events.path.amend(2, 4050, events.now)
+    amend(events, 2, 4050)
     assert line.tokens == 4050
     events.cancel(0)
     assert line.tokens == 0
@@ -46,7 +52,7 @@ def test_the_queue_counts_the_exact_tokens_and_none_remain_when_it_is_gone() -> 
 def test_only_the_one_that_was_counted_changes() -> None:
     events = waiting(5000)
     events.offer(prompt_tokens=3000, max_tokens=96)
-    events.path.amend(3, 3100, events.now)
+    amend(events, 3, 3100)
     line = events.path.upstreams["a"].queue.lines["long"]
     assert line.tokens == 8100
     assert [request.prompt_tokens for request in events.waiting.values()] == [5000, 3100]
@@ -54,14 +60,17 @@ def test_only_the_one_that_was_counted_changes() -> None:
 
 def test_an_exact_prompt_that_can_never_fit_gives_its_reason() -> None:
     events = waiting(5000)
-    assert events.path.amend(2, 4097, events.now) is Reason.NEVER_FITS
-    events.cancel(0)
+    events.amend(0, 4097)
+    record = events.records[-1]
+    assert (record.refused, record.prompt_tokens, record.attempts) == (Reason.NEVER_FITS, 4097, 0)
+    assert (record.request.estimated_tokens, record.request.counted_tokens) == (5000, 4097)
+    assert record.request.counted_by is TokenSource.TOKENIZER
     events.finish()
 
 
 def test_the_tenant_pays_for_what_was_used_not_for_what_was_estimated() -> None:
     events = waiting(5000)
-    events.path.amend(2, 4000, events.now)
+    amend(events, 2, 4000)
     events.settle(0, Outcome.OK)
     events.settle(0, Outcome.OK)
     account = events.path.quota.accounts["t"]

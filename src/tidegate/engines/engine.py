@@ -53,3 +53,9 @@ class Engine(Protocol):
 
         Raises EngineError (the engine finds the request wrong) or OSError.
         """
+
+    async def token_ids(self, text: str) -> list[int] | None:
+        """Token ids of ``text`` as the prompt of a completion. None: this engine does not tell.
+
+        Raises EngineError or OSError.
+        """

@@ -64,6 +64,10 @@ class OpenaiServer:
         """Part of ``Engine``: it does not count."""
         return None
 
+    async def token_ids(self, text: str) -> list[int] | None:  # noqa: ARG002 - the protocol's signature
+        """Part of ``Engine``: it does not tell."""
+        return None
+
     async def read_health(self, now: float) -> Reading:
         """Alive or not, without figures. Raises TimeoutError when it is silent."""
         try:

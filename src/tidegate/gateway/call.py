@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
+from msgspec import Raw
+
 from tidegate.gateway.pool import Pool
-from tidegate.gateway.routes import Route
+from tidegate.gateway.routes import COMPLETIONS, Route
 from tidegate.policy.decisions import Alteration
 from tidegate.wire.body import Body
 from tidegate.wire.header_names import AUTHORIZATION, CONNECTION, NOT_FORWARDED
@@ -15,7 +18,7 @@ from tidegate.wire.requests import Incoming
 class Call:
     """Made by ``Intake``; kept until the answer is complete, since an attempt may be repeated."""
 
-    __slots__ = ("_forwarded", "asks_usage", "body", "incoming", "request_id", "route")
+    __slots__ = ("_forwarded", "asks_usage", "body", "ids_go_to", "incoming", "prompt_ids", "request_id", "route")
 
     def __init__(self, incoming: Incoming, route: Route, request_id: bytes, body: Body | None) -> None:
         self.incoming = incoming
@@ -25,6 +28,9 @@ class Call:
         """None when it is no JSON object, or there is none."""
         self.asks_usage = False
         """Write ``stream_options.include_usage`` where the client did not."""
+        self.prompt_ids: bytes | None = None
+        """JSON list of token ids that means the same as the prompt's text at the replicas ``ids_go_to``."""
+        self.ids_go_to: Container[str] = ()
         lines = b""
         dropped = NOT_FORWARDED
         if CONNECTION in incoming.fields:
@@ -34,6 +40,11 @@ class Call:
             if header[0] not in dropped:
                 lines += b"%b: %b\r\n" % header
         self._forwarded = lines
+
+    @property
+    def has_text_prompt(self) -> bool:
+        """A completion of one text, in the place of which ids could stand."""
+        return self.route is COMPLETIONS and self.body is not None and bytes(self.body.fields.prompt).startswith(b'"')
 
     @property
     def may_be_gathered(self) -> bool:
@@ -81,6 +92,8 @@ class Call:
                 changes["stream"] = True
             if self.asks_usage or is_gathered:
                 changes["stream_options"] = {**(body.fields.stream_options or {}), "include_usage": True}
+            if self.prompt_ids is not None and pool.endpoint.name in self.ids_go_to:
+                changes["prompt"] = Raw(self.prompt_ids)
             if pool.priorities and self.route.generates:
                 priority = pool.priorities.get(service_class, 0)
                 # 0 is what vLLM takes for granted; a client's own word must not put it before others.

@@ -20,7 +20,8 @@ from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Permit, Progress
 from tidegate.policy.reading import Reading
 from tidegate.policy.record import Record
-from tidegate.policy.request import NEVER, Request
+from tidegate.policy.request import ESTIMATE_SLACK, NEVER, Request
+from tidegate.policy.token_source import TokenSource
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and this is needed for every request.
 _SENT = Progress.SENT
@@ -73,12 +74,30 @@ class Driver:
         else:
             applicant.on_decision(decision)
 
-    def hinges_on_count(self, request: Request) -> bool:
-        """An exact prompt count may decide whether the request can ever fit."""
+    def hinges_on_count(self, request: Request, *, is_cheap: bool) -> bool:
+        """An exact prompt count may decide whether the request can ever fit or, where it ``is_cheap``, its class."""
         upstream = self._path.upstreams.get(request.upstream)
         if upstream is None or request.prompt_exact:
             return False
-        return upstream.hinges_on_count(request, self._path.output_tokens(request, upstream))
+        if upstream.hinges_on_count(request, self._path.output_tokens(request, upstream)):
+            return True
+        if not is_cheap:
+            return False
+        classes, tokens, hint = self._path.config.classes, request.prompt_tokens, request.class_hint
+        least, most = int(tokens / ESTIMATE_SLACK), int(tokens * ESTIMATE_SLACK)
+        return classify(classes, least, hint) != classify(classes, most, hint)
+
+    def amend(self, request: Request, ticket: int, tokens: int, source: TokenSource) -> None:
+        """The prompt of a request that had to wait was counted; if it waits no more, this only goes on record."""
+        applicant = self._waiting.get(ticket)
+        if applicant is None:
+            request.counted_tokens, request.counted_by = tokens, source
+            return
+        decision = self._path.amend(ticket, tokens, source, self.now())
+        if decision is not None:
+            del self._waiting[ticket]
+            applicant.on_decision(decision)
+        self._advance()
 
     def forgo(self, request: Request) -> Record:
         """The record of a request whose client left before it was offered: ``Path`` never hears of it."""

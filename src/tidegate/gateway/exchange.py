@@ -61,8 +61,8 @@ class Exchange:
         "_reply",
         "_request",
         "_shared",
-        "_ticket",
         "is_over",
+        "ticket",
     )
 
     def __init__(self, shared: Shared, client: Client, call: Call, request: Request, reply: Reply) -> None:
@@ -71,7 +71,7 @@ class Exchange:
         self._call = call
         self._request = request
         self._reply = reply
-        self._ticket: int | None = None
+        self.ticket: int | None = None
         self._admit: Admit | None = None
         self._permit: Permit | None = None
         """The attempt that is not settled yet."""
@@ -97,11 +97,11 @@ class Exchange:
     # ---- decisions --------------------------------------------------------------------------
 
     def on_wait(self, wait: Wait) -> None:
-        self._ticket = wait.ticket
+        self.ticket = wait.ticket
         self._has_waited = True
 
     def on_decision(self, decision: Admit | Answer | Refuse) -> None:
-        self._ticket = self._relay = None
+        self.ticket = self._relay = None
         if isinstance(decision, Admit):
             self._admit = decision
             permit = self._permit = decision.permit
@@ -269,8 +269,8 @@ class Exchange:
             return
         self._client = None
         now = self._shared.driver.now()
-        if self._ticket is not None:
-            self._shared.driver.cancel(self._ticket)
+        if self.ticket is not None:
+            self._shared.driver.cancel(self.ticket)
         else:
             self._settle(Outcome.CLIENT_LEFT, now, still_running=self._abort_engine())
         self._close(now)
@@ -317,10 +317,10 @@ class Exchange:
 
     def refuse_waiting(self) -> None:
         """The process drains: what stands in the queue is refused now."""
-        if self._ticket is None:
+        if self.ticket is None:
             return
-        self._shared.driver.cancel(self._ticket)
-        self._ticket = None
+        self._shared.driver.cancel(self.ticket)
+        self.ticket = None
         self._tell(error_answer.shutting_down())
         self._close(self._shared.driver.now(), Reason.SHUTTING_DOWN)
 
@@ -360,8 +360,7 @@ class Exchange:
             if self._has_token:
                 worst_gap_s = relay.worst_gap_s
         if prompt_tokens is not None and body is not None:
-            if prompt_tokens != self._request.prompt_tokens:
-                shared.ratios.learn(self._request.upstream, body, prompt_tokens)
+            shared.take_usage(self._request, self._call.route.path, body, prompt_tokens)
             if body.prompts > 1:
                 prompt_tokens = -(-prompt_tokens // body.prompts)
         shared.driver.settle(permit, outcome, now, output_tokens, prompt_tokens, worst_gap_s, still_running)

@@ -50,6 +50,7 @@ from tidegate.gateway.messages import (
 from tidegate.gateway.outbox import Outbox
 from tidegate.gateway.ports import open_port
 from tidegate.gateway.settings import Settings, from_plain
+from tidegate.gateway.tally import Tally
 from tidegate.gateway.ticker import Ticker, stop_automatic_collection
 from tidegate.lens.metrics import Metrics
 from tidegate.policy.change import Drain as ReplicaDrain
@@ -159,6 +160,7 @@ class DataProcess:
             dial=Dialer(),
             draws=partial(generator.getrandbits, 64),
             poll_soon=lambda replica: self._send(PollSoon(replica)),
+            tally=Tally(log=lambda level, text: self._send(Log(level, text))),
         )
         self._gateway = Gateway(settings, around)
         self._ticker = Ticker(self._gateway, self._loop, settings.timers.tick_s, metrics.observe_lag)

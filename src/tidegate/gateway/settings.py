@@ -35,6 +35,10 @@ class Endpoint:
     """SNI and certificate name when they differ from ``host``."""
     proxy: str | None = None
     """``http://host:port`` of a proxy between us and the engine; None: a direct connection."""
+    tokenizer: str | None = None
+    """Path of the model's tokenizer.json, or of its folder; None: only the engine counts."""
+    takes_token_ids: bool = False
+    """Send ids in the place of a completion's text, once they were found to be the engine's own."""
     priorities: tuple[tuple[str, int], ...] = ()
     """Service classes and vLLM's ``priority`` of each, 0 the most urgent; empty: it is not told (SPEC S3-04)."""
 

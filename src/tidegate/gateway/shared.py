@@ -12,6 +12,12 @@ from tidegate.gateway.journal import Journal
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.running import Running
 from tidegate.gateway.settings import Timers
+from tidegate.gateway.tally import Tally
+from tidegate.policy.request import Request
+from tidegate.policy.token_source import TokenSource
+from tidegate.wire.body import Body
+
+_TOKENIZER = TokenSource.TOKENIZER
 
 
 @dataclass(slots=True)
@@ -22,6 +28,7 @@ class Shared:
     journal: Journal
     ratios: Ratios
     timers: Timers
+    tally: Tally
     poll_soon: Callable[[str], None]
     """Ask the parent to read this replica promptly: an abort waits for its confirmation."""
     pools: dict[str, Pool] = field(default_factory=dict)
@@ -31,6 +38,14 @@ class Shared:
     is_draining: bool = False
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while draining, once nothing is live."""
+
+    def take_usage(self, request: Request, path: str, body: Body, prompt_tokens: int) -> None:
+        """An engine reported how many prompt tokens it charged for, all prompts together."""
+        if prompt_tokens != request.prompt_tokens:
+            self.ratios.learn(request.upstream, body, prompt_tokens)
+        counted = request.counted_tokens
+        if request.counted_by is _TOKENIZER and counted != prompt_tokens and counted is not None and body.prompts == 1:
+            self.tally.exactness.contradicted(request.upstream, path, counted, prompt_tokens)
 
     def leave(self, running: Running) -> None:
         """``running`` is over."""

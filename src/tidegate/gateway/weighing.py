@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
 from tidegate.gateway.call import Call
@@ -10,7 +9,7 @@ from tidegate.gateway.exchange import Client, Exchange
 from tidegate.gateway.reply import Reply
 from tidegate.gateway.running import Running
 from tidegate.gateway.shared import Shared
-from tidegate.gateway.tally import Counts
+from tidegate.gateway.tally import Counting
 from tidegate.lens.edge import Edge
 from tidegate.policy.patience import client_limit
 from tidegate.policy.request import Request
@@ -38,25 +37,25 @@ class Weighing:
         self._request = request
         self._reply = reply
         self._exchange = Exchange(shared, holder, call, request, reply)
-        self._task: asyncio.Task[Counts | None] | None = None
+        self._task: Counting | None = None
         self._is_over = False
 
-    def start(self, task: asyncio.Task[Counts | None]) -> None:
+    def start(self, task: Counting) -> None:
         """Wait for ``task``, which counts."""
         self._task = task
         self._shared.live.add(self)
         self._holder.attach(self)
         task.add_done_callback(self._counted)
 
-    def _counted(self, task: asyncio.Task[Counts | None]) -> None:
+    def _counted(self, task: Counting) -> None:
         if self._is_over:
             return
         try:
-            counts = task.result()
-            if counts:
+            tallied = task.result()
+            if tallied is not None:
                 # Slots for the longest of several prompts are enough for all of them.
-                self._request.prompt_tokens = max(counts)
-                self._request.prompt_exact = True
+                self._request.take_count(max(tallied.tokens), tallied.source)
+                self._call.prompt_ids = tallied.prompt_ids
         finally:
             self._go_on()
 

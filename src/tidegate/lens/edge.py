@@ -69,6 +69,10 @@ def row_of(record: Record, edge: Edge) -> Row:
         record.predicted_wait_s,
         record.retry_after_s,
         record.repeat,
+        request.estimated_tokens or request.prompt_tokens,
+        request.counted_tokens,
+        request.counted_by,
+        record.is_prompt_told,
     )
 
 

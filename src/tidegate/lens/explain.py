@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate.lens.row import Row
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.token_source import TokenSource
 
 WAITED_FOR: dict[Reason, str] = {
     Reason.BEHIND_OTHERS: "others were in the queue before it",
@@ -51,6 +52,12 @@ ENDED: dict[Outcome, str] = {
 
 
 def explain(row: Row) -> list[str]:
+COUNTED_BY: dict[TokenSource, str] = {
+    TokenSource.TOKENIZER: "the upstream's tokenizer file",
+    TokenSource.ENGINE: "the engine's tokenizer",
+}
+
+
     """Sentences in the order of the request's life."""
     sentences = [_headline(row)]
     if row.upstream:
@@ -89,7 +96,16 @@ def _size(row: Row) -> str:
     bound = "no output bound" if row.max_tokens is None else f"at most {row.max_tokens} output tokens"
     each = "" if row.sequences <= 1 else f" for each of {row.sequences} sequences"
     slots = f"; it reserved {row.reserved_slots} slots" if row.reserved_slots else ""
-    return f"It brought {row.prompt_tokens} prompt tokens and {bound}{each}{slots}."
+    return f"It brought {row.prompt_tokens} prompt tokens{_how_counted(row)} and {bound}{each}{slots}."
+
+
+def _how_counted(row: Row) -> str:
+    if row.counted_by is TokenSource.CLIENT:
+        return " (sent as token ids)"
+    known = [] if row.counted_tokens is None else [f"{row.counted_tokens} by {COUNTED_BY[row.counted_by]}"]
+    if row.is_prompt_told:
+        known.append(f"{row.prompt_tokens} as the engine reported")
+    return f" (estimated {row.estimated_tokens}; {', '.join(known) or 'nobody counted'})"
 
 
 def _before_admission(row: Row) -> list[str]:

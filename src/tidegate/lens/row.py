@@ -6,6 +6,7 @@ import msgspec
 
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.token_source import TokenSource
 
 
 class Row(msgspec.Struct, array_like=True, gc=False):
@@ -52,6 +53,14 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     predicted_wait_s: float = 0.0
     retry_after_s: float = 0.0
     repeat: bool = False
+    estimated_tokens: int = 0
+    """Prompt tokens as they were estimated at arrival."""
+    counted_tokens: int | None = None
+    """Prompt tokens as a tokenizer counted them; None: none was asked, or none answered."""
+    counted_by: TokenSource = TokenSource.ESTIMATE
+    """Whose tokenizer."""
+    is_prompt_told: bool = False
+    """``prompt_tokens`` is what the engine reported, and no longer an estimate or a count of ours."""
 
     @property
     def is_late(self) -> bool:

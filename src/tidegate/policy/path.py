@@ -33,6 +33,7 @@ from tidegate.policy.request import NEVER, Request
 from tidegate.policy.retries import RetryAllowance
 from tidegate.policy.sharing import Sharing, share
 from tidegate.policy.timeouts import Timeouts
+from tidegate.policy.token_source import TokenSource
 from tidegate.policy.upstream import Upstream
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
@@ -239,17 +240,19 @@ class Path:
         record.outcome = Outcome.CLIENT_LEFT
         closing.judge_margin(self.margin, record, now)
 
-    def amend(self, request_id: int, prompt_tokens: int, _now: float) -> Reason | None:
-        """Exact prompt tokens of a request that is not placed yet; a Reason when it can never fit."""
-        record = self._open[request_id]
-        request, upstream = record.request, self.upstreams[record.request.upstream]
-        for ticket in self._tickets.values():
-            if ticket.request is request:
-                upstream.queue.recount(ticket, prompt_tokens)
-        request.prompt_tokens = record.prompt_tokens = prompt_tokens
-        request.prompt_exact = upstream.moved = True
+    def amend(self, ticket_id: int, prompt_tokens: int, source: TokenSource, now: float) -> Answer | Refuse | None:
+        """``source`` counted the prompt of a request that waits. A decision, which ends its wait, if it never fits."""
+        ticket = self._tickets[ticket_id]
+        request, upstream = ticket.request, self.upstreams[ticket.request.upstream]
+        upstream.queue.recount(ticket, prompt_tokens)
+        request.take_count(prompt_tokens, source)
+        record, upstream.moved = self._open[request.id], True
+        record.prompt_tokens = prompt_tokens
         refusal = entry.validity(request, upstream, self.output_tokens(request, upstream))
-        return None if refusal is None else refusal.reason
+        if refusal is None:
+            return None
+        upstream.queue.leave(self._tickets.pop(ticket_id), now)
+        return self._refuse(record, refusal, now)
 
     def progress(self, permit: Permit, event: Progress, now: float, tokens: int = 0) -> None:
         """What a driver saw of an attempt. ABORTED may come after ``close``; the rest may not."""
@@ -308,7 +311,7 @@ class Path:
         if output_tokens is not None:
             record.output_tokens = output_tokens
         if prompt_tokens is not None:
-            record.prompt_tokens = prompt_tokens
+            record.prompt_tokens, record.is_prompt_told = prompt_tokens, True
         upstream = self.upstreams.get(permit.upstream)
         outcome = closing.blame(outcome, record.request, now)
         self.attempts.settle(permit, record, upstream, outcome, now, worst_gap_s, still_running)

@@ -32,14 +32,10 @@ class Record:
     """The first gate that kept it waiting."""
     degraded: str | None = None
     prompt_tokens: int = 0
-    is_prompt_told: bool = False
-    """``prompt_tokens`` is what the engine reported, and no longer an estimate or a count of ours."""
     output_tokens: int = 0
     reserved_slots: int = 0
     predicted_wait_s: float = 0.0
     retry_after_s: float = 0.0
-    cached_tokens: int = 0
-    """Of the prompt, what the replica was expected to hold already."""
     repeat: bool = False
     """The client had come before under the same key and got nothing."""
     objective_at: float = NEVER
@@ -48,3 +44,7 @@ class Record:
     """By the tenant's quota at arrival; None: it never came so far."""
     live_permits: int = 0
     """Attempts that are not settled; 0 in a closed record."""
+    is_prompt_told: bool = False
+    """``prompt_tokens`` is what the engine reported, and no longer an estimate or a count of ours."""
+    cached_tokens: int = 0
+    """Of the prompt, what the replica was expected to hold already."""

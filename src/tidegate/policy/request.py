@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.policy.token_source import TokenSource
+
 NEVER = float("inf")
 ESTIMATE_SLACK = 1.3
 """An estimated prompt may be off by this factor; an exact one is not."""
@@ -49,3 +51,14 @@ class Request:
     prefixes: tuple[tuple[int, float], ...] = ()
     """Driver's stable digests of the session (share 1) and of the prompt's beginnings, the longest first,
     each with the share of the prompt that it stands for. Empty: affinity has nothing to go by."""
+    estimated_tokens: int = 0
+    """What ``prompt_tokens`` was before it was counted; 0: it still is the estimate, or came exact."""
+    counted_tokens: int | None = None
+    """Exact, by ``counted_by``. Equal to ``prompt_tokens`` unless it came after placement."""
+    counted_by: TokenSource = TokenSource.ESTIMATE
+
+    def take_count(self, tokens: int, source: TokenSource) -> None:
+        """Decide on ``tokens`` from here on."""
+        self.estimated_tokens = self.prompt_tokens
+        self.prompt_tokens = self.counted_tokens = tokens
+        self.counted_by, self.prompt_exact = source, True

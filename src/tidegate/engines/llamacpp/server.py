@@ -110,10 +110,13 @@ class LlamaServer(OpenaiServer):
         templated = await self.address.ask_for(Templated, "/apply-template", body, COUNT_WITHIN_S)
         return await self._count_text(templated.prompt)
 
-    async def _count_text(self, text: str) -> int:
+    async def token_ids(self, text: str) -> list[int]:
+        """Part of ``Engine``: as its own /v1/completions reads a prompt."""
         question = msgspec.json.encode({"content": text, "add_special": True, "parse_special": True})
-        tokenized = await self.address.ask_for(Tokenized, "/tokenize", question, COUNT_WITHIN_S)
-        return len(tokenized.tokens)
+        return (await self.address.ask_for(Tokenized, "/tokenize", question, COUNT_WITHIN_S)).tokens
+
+    async def _count_text(self, text: str) -> int:
+        return len(await self.token_ids(text))
 
     async def _places(self) -> Places | None:
         """None: the server was started without --slots."""

@@ -45,9 +45,15 @@ NULL_BLOCKS = 1
 
 
 class Tokenized(msgspec.Struct):
-    """The answer of /tokenize, without the tokens."""
+    """The answer of /tokenize."""
 
     count: int
+
+
+class TokenIds(msgspec.Struct):
+    """The same, where the tokens themselves are wanted."""
+
+    tokens: list[int]
 
 
 class VllmServer(OpenaiServer):
@@ -101,6 +107,10 @@ class VllmServer(OpenaiServer):
             await asyncio.gather(*(self._count({"prompt": each}) for each in prompts if isinstance(each, str)))
         )
         return tuple(each if isinstance(each, int) else next(texts) for each in prompts)
+
+    async def token_ids(self, text: str) -> list[int]:
+        """Part of ``Engine``: as /v1/completions reads a prompt, with what its tokenizer adds."""
+        return (await self.address.ask_for(TokenIds, "/tokenize", msgspec.json.encode({"prompt": text}))).tokens
 
     async def sleep(self) -> None:
         """Weights to host memory, KV dropped; its requests have to be over. Raises EngineError or OSError."""
