@@ -16,7 +16,7 @@ def test_no_configuration_gives_the_policies_their_own_defaults(tmp_path: Path) 
 
 def test_every_policy_is_reached_by_a_key(tmp_path: Path) -> None:
     yaml = """\
-        upstreams: {chat: {replicas: [{url: http://h:1, bytes_per_token: 7}]}}
+        upstreams: {chat: {replicas: [{url: http://h:1, bytes_per_token: 7}], limits: {knee: 7}}}
         slots: {default_max_tokens: 7}
         pools: {card: {kv_bytes: 7, groups: {all: {members: [chat], floor: 1}}}}
         shaping: {queue: {max_requests: 7}, margin: {most: 0.8}, long_threshold_tokens: 7}

@@ -11,6 +11,7 @@ from tidegate.config.settings import Settings
 from tidegate.config.slot_plan import SlotPlan, plan_engine, plan_replica
 from tidegate.config.upstreams import Upstream
 from tidegate.policy.classes import INTERACTIVE, LONG, ClassConfig, ClassesConfig
+from tidegate.policy.limits.per_model import ModelConfig, ModelsConfig
 from tidegate.policy.margin import MarginConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import ReplicaConfig
@@ -44,7 +45,12 @@ def path_config(settings: Settings) -> PathConfig:
         retries=settings.retries,
         quota=settings.quota,
         tenants=TenantsConfig(named=settings.tenants),
+        models=ModelsConfig(named=_model_limits(settings)),
     )
+
+
+def _model_limits(settings: Settings) -> dict[str, ModelConfig]:
+    return {name: each.limits for name, each in settings.upstreams.items() if each.limits != ModelConfig()}
 
 
 def _classes(settings: Settings) -> ClassesConfig:

@@ -85,6 +85,7 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
                 also=((*here, "replicas"), (*here, "engine")),
             )
         yield from _images(settings, alias)
+        yield from _waits(settings, alias)
         urls = (((*here, "replicas", index, "url"), each.url) for index, each in enumerate(upstream.replicas))
         yield from _twice(urls, "replica")
         for index, replica in enumerate(upstream.replicas):
@@ -93,6 +94,13 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
         if upstream.engine is not None:
             yield from engine_problems(upstream.engine, (*here, "engine"))
     yield from _twice(named, "replica name")
+
+
+def _waits(settings: Settings, alias: str) -> Iterator[Problem]:
+    for name in settings.upstreams[alias].limits.max_wait_s:
+        if name not in settings.classes:
+            here = ("upstreams", alias, "limits", "max_wait_s", name)
+            yield Problem(here, f"there is no class {name!r}{suggestion(name, settings.classes)}", at_key=True)
 
 
 def _images(settings: Settings, alias: str) -> Iterator[Problem]:

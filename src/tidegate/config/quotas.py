@@ -1,4 +1,4 @@
-"""Sections ``quota`` and ``tenants``: what a tenant may use, and who may use more or less."""
+"""Sections ``quota``, ``tenants`` and ``upstreams.<name>.limits``: what one tenant, and one model, may use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Annotated
 from pydantic import Field
 
 from tidegate.config.section import Ranged
+from tidegate.policy.limits.per_model import ModelConfig
 from tidegate.policy.quota import QuotaConfig
 from tidegate.policy.tenants import TenantConfig
 
-Quota = Annotated[QuotaConfig, Ranged(max_in_flight=Field(ge=1))]
+Quota = Annotated[
+    QuotaConfig,
+    Ranged(max_in_flight=Field(ge=1), requests_per_minute=Field(ge=1), tokens_per_minute=Field(ge=1)),
+]
 
 Tenant = Annotated[
     TenantConfig,
@@ -20,6 +24,11 @@ Tenant = Annotated[
         requests_per_minute=Field(ge=1),
         tokens_per_minute=Field(ge=1),
     ),
+]
+
+ModelLimits = Annotated[
+    ModelConfig,
+    Ranged(requests_per_minute=Field(ge=1), tokens_per_minute=Field(ge=1), knee=Field(ge=1)),
 ]
 
 Tenants = dict[Annotated[str, Field(min_length=1, max_length=128)], Tenant]

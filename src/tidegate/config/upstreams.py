@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from tidegate.config.quantity import Size
+from tidegate.config.quotas import ModelLimits
 from tidegate.config.section import Section
 from tidegate.config.started_engines import Engine
+from tidegate.policy.limits.per_model import ModelConfig
 
 
 def _http_url(url: str) -> str:
@@ -81,5 +83,7 @@ class Upstream(Section):
     """Engines that run already."""
     engine: Engine | None = None
     """An engine to start beside them."""
+    limits: ModelLimits = ModelConfig()
+    """What all its replicas together may get, and how long requests wait for it (SPEC S3-09)."""
     images_to: Annotated[str, Field(min_length=1)] | None = None
     """Requests with images go to this upstream instead: one name for clients, and the content decides (SPEC S0-70)."""

@@ -24,6 +24,7 @@ REFUSED: dict[Reason, str] = {
     Reason.POOL_TOO_SMALL: "it fits the context, but no replica's whole KV pool holds it; lower max_tokens or n",
     Reason.MARKED: "its session, user, source or model was under a mark",
     Reason.QUOTA: "its tenant had used up its quota",
+    Reason.MODEL_RATE: "the model's own rate, which all tenants share, was used up",
     Reason.QUEUE_FULL: "the queue held as many requests as it may",
     Reason.QUEUE_TOKENS: "the queue held as many prompt tokens as it may",
     Reason.QUEUE_BYTES: "the queue held as many bytes as it may",
@@ -51,13 +52,13 @@ ENDED: dict[Outcome, str] = {
 }
 
 
-def explain(row: Row) -> list[str]:
 COUNTED_BY: dict[TokenSource, str] = {
     TokenSource.TOKENIZER: "the upstream's tokenizer file",
     TokenSource.ENGINE: "the engine's tokenizer",
 }
 
 
+def explain(row: Row) -> list[str]:
     """Sentences in the order of the request's life."""
     sentences = [_headline(row)]
     if row.upstream:

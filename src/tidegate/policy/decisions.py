@@ -18,6 +18,8 @@ class Reason(StrEnum):
     MARKED = "marked"
     """A session, user, source or model under a mark."""
     QUOTA = "quota_exceeded"
+    MODEL_RATE = "model_rate_exceeded"
+    """The model's own requests or tokens a minute, which all tenants share, are used up."""
     QUEUE_FULL = "queue_full"
     QUEUE_TOKENS = "queue_tokens_full"
     QUEUE_BYTES = "queue_bytes_full"

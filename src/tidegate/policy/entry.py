@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.policy.balance.cost import RETRY, spread
+from tidegate.policy.bucket import NEVER_S
 from tidegate.policy.decisions import Reason, Refuse
 from tidegate.policy.marks import MarkKind, Marks
 from tidegate.policy.patience import client_limit
-from tidegate.policy.quota import Quota
+from tidegate.policy.quota import IN_FLIGHT, Quota
+from tidegate.policy.record import Record
 from tidegate.policy.request import ESTIMATE_SLACK, Request
 from tidegate.policy.upstream import Upstream
 
@@ -20,14 +22,14 @@ MOST_RETRY_S = 60.0
 
 
 def refusal(
-    marked: Marks, open_counts: Quota, request: Request, upstream: Upstream, output_tokens: int, now: float
+    marked: Marks, accounts: Quota, request: Request, upstream: Upstream, output_tokens: int, now: float
 ) -> Refuse | None:
     """The first check that says no; ``output_tokens`` are what one sequence would have reserved."""
     return (
         validity(request, upstream, output_tokens)
         or marks(marked, request, now)
         or deadline(request, now)
-        or quota(open_counts, request)
+        or quota(accounts, request, output_tokens, now)
     )
 
 
@@ -77,11 +79,32 @@ def deadline(request: Request, now: float) -> Refuse | None:
     return Refuse(Reason.DEADLINE_PASSED, None, "The deadline had passed when the request arrived.")
 
 
-def quota(open_counts: Quota, request: Request) -> Refuse | None:
-    if open_counts.has_room(request.tenant):
+def charge(accounts: Quota, record: Record, output_tokens: int) -> None:
+    """Take from its tenant, and from its model, what a request reserves."""
+    request = record.request
+    record.charged_tokens = tokens = reservation(request, output_tokens)
+    accounts.charge(request.tenant, request.upstream, tokens, request.arrived_at)
+
+
+def reservation(request: Request, output_tokens: int) -> int:
+    """Tokens that a request may turn out to use."""
+    return request.prompt_tokens + request.sequences * output_tokens
+
+
+def quota(accounts: Quota, request: Request, output_tokens: int, now: float) -> Refuse | None:
+    """Retry-After is when the limit would let it pass, and a little later: coming earlier is no use."""
+    short = accounts.shortage(request.tenant, request.upstream, reservation(request, output_tokens), now)
+    if short is None:
         return None
-    detail = f"Tenant {request.tenant} has {open_counts.config.max_in_flight} requests open, its most."
-    return Refuse(Reason.QUOTA, jittered(1.0, request.draw), detail)
+    reason = Reason.MODEL_RATE if short.is_models else Reason.QUOTA
+    whose = f"Model {request.upstream}" if short.is_models else f"Tenant {request.tenant}"
+    if short.limit == IN_FLIGHT:
+        return Refuse(reason, jittered(1.0, request.draw), f"{whose} has {short.most} requests open, its most.")
+    detail = f"{whose} has {short.most} {short.limit.replace('_', ' ')}, and the request needs {short.wanted}"
+    if short.wait_s == NEVER_S:
+        return Refuse(reason, None, f"{detail}. Lower max_tokens, n, or the prompt.")
+    retry_after_s = max(LEAST_RETRY_S, short.wait_s) * (1.0 + 0.2 * spread(request.draw, RETRY, 1024) / 1024)
+    return Refuse(reason, retry_after_s, f"{detail}: {short.wait_s:.1f} s from now.")
 
 
 def jittered(seconds: float, draw: int) -> float:

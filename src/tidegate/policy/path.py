@@ -48,7 +48,7 @@ class Path:
         self.config = PathConfig()
         self.upstreams: dict[str, Upstream] = {}
         self.marks = Marks(config.marks)
-        self.quota = Quota(config.quota)
+        self.quota = Quota(config.quota, config.tenants, config.models)
         self.ladder = Ladder(config.ladder)
         self.timeouts = Timeouts(config.timeouts)
         self.margin = Margin(config.margin)
@@ -76,7 +76,7 @@ class Path:
         refusal = entry.refusal(self.marks, self.quota, request, upstream, output_tokens, now)
         if refusal is not None:
             return self._refuse(record, refusal, now)
-        self._charge(record, output_tokens)
+        entry.charge(self.quota, record, output_tokens)
         barred = _BEHIND_OTHERS
         if upstream.queue.requests == 0:
             replica = upstream.choose(request, output_tokens, now)
@@ -94,11 +94,6 @@ class Path:
                 record.first_arrived_at, record.repeat = first, True
         self._open[request.id] = record
         return record
-
-    def _charge(self, record: Record, output_tokens: int) -> None:
-        request = record.request
-        record.charged_tokens = tokens = request.prompt_tokens + request.sequences * output_tokens
-        self.quota.charge(request.tenant, tokens)
 
     def output_tokens(self, request: Request, upstream: Upstream) -> int:
         """Output tokens reserved per sequence."""
@@ -331,7 +326,7 @@ class Path:
         record.closed_at = now
         request = record.request
         if record.charged_tokens is not None:
-            self.quota.close(request.tenant, record.charged_tokens, closing.used_tokens(record))
+            self.quota.close(request.tenant, request.upstream, record.charged_tokens, closing.used_tokens(record), now)
         if request.key is not None and closing.went_empty(record):
             self.repeats.went_empty(request.tenant, request.key, record.first_arrived_at)
         return record
@@ -358,7 +353,8 @@ class Path:
         lines = reshape(self.upstreams, self._leaving, self.config, change, now)
         self._sharing = share(self._sharing, change.groups, self.upstreams, self._leaving, now)
         self.config = change
-        self.marks.config, self.quota.config, self.allowance.config = change.marks, change.quota, change.retries
+        self.marks.config, self.allowance.config = change.marks, change.retries
+        self.quota.reconfigure(change.quota, change.tenants, change.models)
         self.margin.reconfigure(change.margin)
         self.timeouts.reconfigure(change.timeouts)
         self.ladder.reconfigure(change.ladder)

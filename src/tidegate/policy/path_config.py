@@ -10,6 +10,7 @@ from tidegate.policy.classes import ClassesConfig
 from tidegate.policy.groups import GroupsConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.limits.adaptive import LimitConfig
+from tidegate.policy.limits.per_model import ModelsConfig
 from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.margin import MarginConfig
 from tidegate.policy.marks import MarksConfig
@@ -40,6 +41,7 @@ class PathConfig:
     retries: RetriesConfig = field(default=RetriesConfig())
     quota: QuotaConfig = field(default=QuotaConfig())
     tenants: TenantsConfig = field(default=TenantsConfig())
+    models: ModelsConfig = field(default=ModelsConfig())
 
     def __post_init__(self) -> None:
         names = [replica.name for replica in self.replicas]

@@ -46,6 +46,7 @@ REFUSALS: dict[Reason, HttpError] = {
     ),
     Reason.MARKED: HttpError(429, _RATE, "Requests of this session, user, source or model are held back for a while"),
     Reason.QUOTA: HttpError(429, _RATE, "The quota of this API key is used up"),
+    Reason.MODEL_RATE: HttpError(429, _RATE, "The model's own rate, which all API keys share, is used up"),
     Reason.QUEUE_FULL: HttpError(429, _OVERLOADED, "Too many requests wait for this model"),
     Reason.QUEUE_TOKENS: HttpError(429, _OVERLOADED, "Too many prompt tokens wait for this model"),
     Reason.QUEUE_BYTES: HttpError(429, _OVERLOADED, "Too many bytes wait for this model"),
