@@ -115,6 +115,11 @@ def test_without_a_bound_there_is_always_room() -> None:
     assert quota.rate_limits("never seen", 0.0) is None
 
 
+def test_a_tenant_that_comes_late_for_the_first_time_is_charged_from_then_on() -> None:
+    quota = quota_of(requests_per_minute=1)
+    assert [taken(quota, now=5000.0), taken(quota, now=5000.0)] == [None, "requests_per_minute"]
+
+
 def test_requests_of_a_minute_are_used_up_and_come_back_steadily() -> None:
     quota = quota_of(requests_per_minute=2)
     assert [taken(quota) for _ in range(3)] == [None, None, "requests_per_minute"]

@@ -13,6 +13,7 @@ from tidegate.policy.decisions import Admit, Answer, Decision, Refuse, Verdict
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Permit, Progress
+from tidegate.policy.quota import Quota
 from tidegate.policy.reading import Reading
 from tidegate.policy.record import Record
 from tidegate.policy.request import Request
@@ -25,6 +26,7 @@ class Door(Protocol):
 
     config: PathConfig
     upstreams: dict[str, Upstream]
+    quota: Quota
 
     def offer(self, request: Request, now: float) -> Decision: ...
     def advance(self, now: float) -> list[Verdict]: ...

@@ -11,6 +11,7 @@ import asyncio
 from typing import Protocol
 
 from tidegate.gateway.door import Door
+from tidegate.gateway.rate_headers import rate_lines
 from tidegate.gateway.relay import Relay
 from tidegate.policy.change import Diff, Drain
 from tidegate.policy.classes import classify
@@ -79,7 +80,7 @@ class Driver:
         upstream = self._path.upstreams.get(request.upstream)
         if upstream is None or request.prompt_exact:
             return False
-        if upstream.hinges_on_count(request, self._path.output_tokens(request, upstream)):
+        if upstream.hinges_on_count(request, upstream.reserved_output(request)):
             return True
         if not is_cheap:
             return False
@@ -189,6 +190,11 @@ class Driver:
         diff = self._path.apply(change, self.now())
         self._advance()
         return diff
+
+    def rate_lines(self, request: Request) -> bytes:
+        """Headers with what is left of its tenant's rates; none where it has none."""
+        limits = self._path.quota.rate_limits(request.tenant, self.now())
+        return b"" if limits is None else rate_lines(limits)
 
     def view(self) -> dict[str, object]:
         return self._path.view(self.now())

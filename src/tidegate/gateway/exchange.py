@@ -369,7 +369,7 @@ class Exchange:
 
     def _own_lines(self) -> bytes:
         """The header lines that are ours on every answer."""
-        lines = b"x-request-id: %b\r\n" % self._call.request_id
+        lines = b"x-request-id: %b\r\n%b" % (self._call.request_id, self._shared.driver.rate_lines(self._request))
         admit, pool = self._admit, self._pool
         if admit is not None and pool is not None:
             lines += pool.replica_header

@@ -34,9 +34,9 @@ class Bucket:
         beyond = self.settle_to(per_minute, now) + amount - per_minute
         return max(0.0, beyond * 60.0 / per_minute)
 
-    def take(self, amount: int) -> None:
-        """Right after ``wait_s`` gave 0.0 for it."""
-        self.spent += amount
+    def take(self, amount: int, per_minute: int, now: float) -> None:
+        """When ``wait_s`` gave 0.0 for it."""
+        self.spent = self.settle_to(per_minute, now) + amount
 
     def give_back(self, amount: int, per_minute: int, now: float) -> None:
         """What was taken and not used; below zero: what was used beyond, which becomes debt."""

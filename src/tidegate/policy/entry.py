@@ -79,11 +79,11 @@ def deadline(request: Request, now: float) -> Refuse | None:
     return Refuse(Reason.DEADLINE_PASSED, None, "The deadline had passed when the request arrived.")
 
 
-def charge(accounts: Quota, record: Record, output_tokens: int) -> None:
+def charge(accounts: Quota, record: Record, output_tokens: int, now: float) -> None:
     """Take from its tenant, and from its model, what a request reserves."""
     request = record.request
     record.charged_tokens = tokens = reservation(request, output_tokens)
-    accounts.charge(request.tenant, request.upstream, tokens, request.arrived_at)
+    accounts.charge(request.tenant, request.upstream, tokens, now)
 
 
 def reservation(request: Request, output_tokens: int) -> int:

@@ -124,14 +124,14 @@ class Account:
                 worst = Shortage("tokens_per_minute", is_models, most, tokens, wait_s)
         return worst
 
-    def charge(self, tokens: int) -> None:
+    def charge(self, tokens: int, now: float) -> None:
         self.in_flight += 1
         self.charged += tokens
         self.open += tokens
         if self.requests_per_minute is not None:
-            self.requests.take(1)
+            self.requests.take(1, self.requests_per_minute, now)
         if self.tokens_per_minute is not None:
-            self.tokens.take(tokens)
+            self.tokens.take(tokens, self.tokens_per_minute, now)
 
     def close(self, charged_tokens: int, used_tokens: int, now: float) -> None:
         self.in_flight -= 1
@@ -205,10 +205,10 @@ class Quota:
         account = self.accounts.get(tenant)
         if account is None:
             account = self._open(tenant, now)
-        account.charge(tokens)
+        account.charge(tokens, now)
         of_model = self.models.get(model)
         if of_model is not None:
-            of_model.charge(tokens)
+            of_model.charge(tokens, now)
 
     def close(self, tenant: str, model: str, charged_tokens: int, used_tokens: int, now: float) -> None:
         """End a request: what it used is settled, the rest of the charge goes back. Use beyond the

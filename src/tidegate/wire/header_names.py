@@ -35,6 +35,18 @@ RETRY_AFTER_MS = b"retry-after-ms"
 SHOULD_RETRY = b"x-should-retry"
 """``true`` or ``false``; the OpenAI clients let it win over the status code."""
 
+RATE_REQUESTS = (
+    b"x-ratelimit-limit-requests",
+    b"x-ratelimit-remaining-requests",
+    b"x-ratelimit-reset-requests",
+)
+"""Most in a minute, what is left of it, and when all of it is back, as OpenAI's API has them."""
+RATE_TOKENS = (
+    b"x-ratelimit-limit-tokens",
+    b"x-ratelimit-remaining-tokens",
+    b"x-ratelimit-reset-tokens",
+)
+
 HOP_BY_HOP = frozenset(
     {
         CONNECTION,
@@ -60,5 +72,5 @@ NOT_FORWARDED = (
 """Not copied from a client's request to an engine. ``accept-encoding`` goes because a compressed
 stream hides its events and usage; credentials go unless the endpoint passes them through."""
 
-NOT_RETURNED = HOP_BY_HOP | {CONTENT_LENGTH, X_REQUEST_ID, b"server"}
+NOT_RETURNED = HOP_BY_HOP | {CONTENT_LENGTH, X_REQUEST_ID, b"server", *RATE_REQUESTS, *RATE_TOKENS}
 """Not copied from an engine's answer to a client."""
