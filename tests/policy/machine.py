@@ -165,7 +165,7 @@ class Events:
         """Liveness: a driver that sleeps until the next wakeup leaves nobody standing who has a place."""
         for upstream in self.path.upstreams.values():
             for ticket in upstream.queue.heads():
-                output_tokens = self.path.output_tokens(ticket.request, upstream)
+                output_tokens = upstream.reserved_output(ticket.request)
                 assert isinstance(upstream.choose(ticket.request, output_tokens, self.now), Reason)
             assert upstream.queue.requests == 0 or self.path.next_wakeup() is not None
 

@@ -21,7 +21,7 @@ from tidegate.policy.margin import Margin
 from tidegate.policy.marks import Marks
 from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.path_config import PathConfig
-from tidegate.policy.patience import Patience, client_limit, patience
+from tidegate.policy.patience import client_limit
 from tidegate.policy.permit import Permit, Progress
 from tidegate.policy.quota import Quota
 from tidegate.policy.reading import Reading
@@ -35,6 +35,7 @@ from tidegate.policy.sharing import Sharing, share
 from tidegate.policy.timeouts import Timeouts
 from tidegate.policy.token_source import TokenSource
 from tidegate.policy.upstream import Upstream
+from tidegate.policy.waiting import Waiting
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _BEHIND_OTHERS = Reason.BEHIND_OTHERS
@@ -52,12 +53,12 @@ class Path:
         self.ladder = Ladder(config.ladder)
         self.timeouts = Timeouts(config.timeouts)
         self.margin = Margin(config.margin)
+        self.waiting = Waiting(self.margin, config.classes)
         self.allowance = RetryAllowance(config.retries, now)
         self.repeats = Repeats()
         self.attempts = Attempts(self.timeouts, self.margin, self.marks)
         self._open: dict[int, Record] = {}
         self._tickets: dict[int, Ticket] = {}
-        self._last_ticket = 0
         self._leaving: list[Replica] = []
         self._sharing: Sharing | None = None
         self.apply(config, now)
@@ -72,11 +73,11 @@ class Path:
         upstream = self.upstreams.get(request.upstream)
         if upstream is None:
             return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL, None, entry.known_models(self.upstreams)), now)
-        output_tokens = self.output_tokens(request, upstream)
+        output_tokens = upstream.reserved_output(request)
         refusal = entry.refusal(self.marks, self.quota, request, upstream, output_tokens, now)
         if refusal is not None:
             return self._refuse(record, refusal, now)
-        entry.charge(self.quota, record, output_tokens)
+        entry.charge(self.quota, record, output_tokens, now)
         barred = _BEHIND_OTHERS
         if upstream.queue.requests == 0:
             replica = upstream.choose(request, output_tokens, now)
@@ -95,36 +96,13 @@ class Path:
         self._open[request.id] = record
         return record
 
-    def output_tokens(self, request: Request, upstream: Upstream) -> int:
-        """Output tokens reserved per sequence."""
-        slots = self.config.slots
-        most = slots.output_tokens(request, upstream.context_tokens)
-        return upstream.expectation.reserved_tokens(request, most) if slots.learns else most
-
     def _stand_in_queue(self, record: Record, upstream: Upstream, barred: Reason, now: float) -> Decision:
-        request, queue = record.request, upstream.queue
         record.waited_for = barred
-        full = queue.has_room(request, record.service_class)
-        if full is not None:
-            return self._refuse(record, Refuse(full, self._drain_s(record, upstream, now)), now)
-        held = self._patience(record, upstream)
-        before = queue.lines[record.service_class].tokens_before(held.due_at)
-        rate = upstream.tokens_per_s(record.service_class, now)
-        record.predicted_wait_s = 0.0 if rate is None else before / rate
-        if now + record.predicted_wait_s >= held.expires_at:
-            return self._refuse(record, self._too_late(record, upstream, held, now), now)
-        self._last_ticket += 1
-        ticket = Ticket(self._last_ticket, request, record.service_class, held.due_at, held.expires_at, now)
-        record.queued_at = now
+        ticket = self.waiting.enter(record, upstream, now)
+        if isinstance(ticket, Refuse):
+            return self._refuse(record, ticket, now)
         self._tickets[ticket.id] = ticket
-        queue.enter(ticket, now)
-        upstream.moved = True
         return Wait(ticket.id, barred)
-
-    def _patience(self, record: Record, upstream: Upstream) -> Patience:
-        request = record.request
-        service_s = upstream.service_s(request.prompt_tokens, self.output_tokens(request, upstream))
-        return patience(record, self.config.classes.classes[record.service_class], self.margin.value, service_s)
 
     # ---- PLACEMENT --------------------------------------------------------------------------
 
@@ -161,7 +139,7 @@ class Path:
         heads = upstream.queue.heads()
         for index, ticket in enumerate(heads):
             record = self._open[ticket.request.id]
-            output_tokens = self.output_tokens(ticket.request, upstream)
+            output_tokens = upstream.reserved_output(ticket.request)
             replica = upstream.choose(ticket.request, output_tokens, now)
             if not upstream.replicas or (isinstance(replica, Replica) and self._comes_late(record, upstream, now)):
                 self._refuse_ticket(ticket, upstream, now, verdicts)
@@ -181,7 +159,7 @@ class Path:
     def _comes_late(self, record: Record, upstream: Upstream, now: float) -> bool:
         """Deadline, again: with what is known by now, the answer would come too late for the client."""
         limit = min(client_limit(record.request), record.objective_at)
-        return limit < NEVER and now > self._patience(record, upstream).expires_at
+        return limit < NEVER and now > self.waiting.patience(record, upstream).expires_at
 
     def _expire(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
         for ticket in upstream.queue.expired(now):
@@ -196,7 +174,7 @@ class Path:
         """The end of a ticket that is out of the queue and was not admitted."""
         del self._tickets[ticket.id]
         record = self._open[ticket.request.id]
-        refusal = self._too_late(record, upstream, self._patience(record, upstream), now)
+        refusal = self.waiting.too_late(record, upstream, now)
         verdicts.append(Verdict(ticket.id, record.request.id, self._refuse(record, refusal, now)))
 
     # ---- refusals ---------------------------------------------------------------------------
@@ -208,18 +186,6 @@ class Path:
         if isinstance(answer, Answer):
             record.degraded = answer.degraded
         return answer
-
-    def _too_late(self, record: Record, upstream: Upstream, held: Patience, now: float) -> Refuse:
-        reason = Reason.DEADLINE_UNREACHABLE if held.is_clients else Reason.QUEUE_TIMEOUT
-        if not any(replica.serves for replica in upstream.replicas):
-            reason = Reason.NO_REPLICA
-        return Refuse(reason, self._drain_s(record, upstream, now))
-
-    def _drain_s(self, record: Record, upstream: Upstream, now: float) -> float:
-        """Retry-After: the drain of the queue this client would stand behind, × 0.8–1.2 (R7)."""
-        line, rate = upstream.queue.lines[record.service_class], upstream.tokens_per_s(record.service_class, now)
-        wait_s = 1.0 if rate is None else line.book(line.tokens / rate, record.request.prompt_tokens / rate, now)
-        return entry.jittered(wait_s, record.request.draw)
 
     # ---- the running attempt ----------------------------------------------------------------
 
@@ -243,7 +209,7 @@ class Path:
         request.take_count(prompt_tokens, source)
         record, upstream.moved = self._open[request.id], True
         record.prompt_tokens = prompt_tokens
-        refusal = entry.validity(request, upstream, self.output_tokens(request, upstream))
+        refusal = entry.validity(request, upstream, upstream.reserved_output(request))
         if refusal is None:
             return None
         upstream.queue.leave(self._tickets.pop(ticket_id), now)
@@ -278,13 +244,13 @@ class Path:
         refusal = entry.deadline(record.request, now)
         if refusal is not None:
             return self._refuse(record, refusal, now)
-        output_tokens = self.output_tokens(record.request, upstream)
+        output_tokens = upstream.reserved_output(record.request)
         replica = upstream.choose(record.request, output_tokens, now, record.replica)
         if isinstance(replica, Replica) and self.allowance.spend(now):
             return self._place(record, upstream, replica, output_tokens, now)
         # What finds no place spends nothing.
         reason = Reason.NO_REPLICA if isinstance(replica, Reason) else Reason.RETRY_ALLOWANCE
-        return self._refuse(record, Refuse(reason, self._drain_s(record, upstream, now)), now)
+        return self._refuse(record, Refuse(reason, self.waiting.drain_s(record, upstream, now)), now)
 
     def settle(
         self,
@@ -352,7 +318,7 @@ class Path:
             return Diff(tuple(drain(self.upstreams, change)))
         lines = reshape(self.upstreams, self._leaving, self.config, change, now)
         self._sharing = share(self._sharing, change.groups, self.upstreams, self._leaving, now)
-        self.config = change
+        self.config, self.waiting.classes = change, change.classes
         self.marks.config, self.allowance.config = change.marks, change.retries
         self.quota.reconfigure(change.quota, change.tenants, change.models)
         self.margin.reconfigure(change.margin)

@@ -65,6 +65,12 @@ class Upstream:
         self.wakes_at = NEVER
         """When a shared pool may have room though nothing happened."""
 
+    def reserved_output(self, request: Request) -> int:
+        """Output tokens reserved per sequence."""
+        slots = self.expectation.config
+        most = slots.output_tokens(request, self.context_tokens)
+        return self.expectation.reserved_tokens(request, most) if slots.learns else most
+
     def choose(self, request: Request, output_tokens: int, now: float, avoid: str | None = None) -> Replica | Reason:
         """The replica of least cost whose gates are all open, or the gate that bars the way."""
         found = self.balancer.choose(request, output_tokens, now, avoid)
