@@ -109,6 +109,27 @@ def test_the_model_of_a_started_engine_must_be_there(tmp_path: Path) -> None:
     assert told.endswith("upstreams.chat.engine.model_path: there is no file /no/such.gguf")
 
 
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ("tokenizer: /no/such", ".tokenizer: there is no file /no/such"),
+        ("tokenizer: {here}", ".tokenizer: there is no tokenizer.json in {here}"),
+        ("forward_token_ids: true", ".forward_token_ids: needs tokenizer, the file that makes the ids"),
+    ],
+)
+def test_a_tokenizer_must_be_there_and_ids_need_one(tmp_path: Path, keys: str, problem: str) -> None:
+    yaml = f"upstreams: {{chat: {{replicas: [http://h:1], {keys.format(here=tmp_path)}}}}}"
+    (told,) = problems_of(tmp_path, yaml)
+    assert told.endswith("upstreams.chat" + problem.format(here=tmp_path))
+
+
+def test_a_tokenizer_may_be_a_file_or_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    for path in (tmp_path, tmp_path / "tokenizer.json"):
+        yaml = f"upstreams: {{chat: {{replicas: [http://h:1], tokenizer: {path}, forward_token_ids: true}}}}"
+        assert settings_of(tmp_path, yaml).upstreams["chat"].tokenizer == str(path)
+
+
 def test_too_many_sequences_refuse_to_start_where_asked(tmp_path: Path) -> None:
     replica = "{url: http://h:1, kv_tokens: 24576, slot_tokens: 256, sequences: 256}"
     yaml = f"upstreams: {{chat: {{replicas: [{replica}]}}}}\nslots: {{overcommit: MODE}}\n"

@@ -131,6 +131,21 @@ def test_images_are_sent_on_under_the_name_that_the_other_engine_knows(tmp_path:
     assert keep_started(config, config).upstreams == config.upstreams
 
 
+def test_every_replica_of_an_upstream_has_its_tokenizer_and_a_reload_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(
+        "upstreams:\n"
+        f"  chat: {{replicas: ['http://h:1'], engine: embedded, tokenizer: {tmp_path}, forward_token_ids: true}}\n"
+        "  other: {replicas: ['http://h:2']}\n"
+    )
+    config = load(file, {}, ENV)
+    settings = compose(config, {}, ENV)
+    found = {each.name: (each.tokenizer, each.takes_token_ids) for each in settings.endpoints}
+    assert found == {"chat-0": (str(tmp_path), True), "chat-embedded": (str(tmp_path), True), "other-0": (None, False)}
+    assert keep_started(config, config).upstreams == config.upstreams
+
+
 def test_an_engine_that_serves_one_other_model_is_asked_for_that_one(config: Config) -> None:
     told = {"chat-0": Told(model="Qwen2-7B"), "far": Told(model="other")}
     near, far, _ = compose(config, told, ENV).endpoints

@@ -12,7 +12,7 @@ from tidegate.config.origin import Path
 from tidegate.config.pool_checks import pool_problems
 from tidegate.config.problem import Problem, suggestion
 from tidegate.config.settings import Settings
-from tidegate.config.upstreams import Replica
+from tidegate.config.upstreams import Replica, Upstream
 
 
 def cross_check(settings: Settings, env: Mapping[str, str]) -> list[Problem]:
@@ -85,6 +85,7 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
                 also=((*here, "replicas"), (*here, "engine")),
             )
         yield from _images(settings, alias)
+        yield from _tokenizer(upstream, here)
         yield from _waits(settings, alias)
         urls = (((*here, "replicas", index, "url"), each.url) for index, each in enumerate(upstream.replicas))
         yield from _twice(urls, "replica")
@@ -101,6 +102,19 @@ def _waits(settings: Settings, alias: str) -> Iterator[Problem]:
         if name not in settings.classes:
             here = ("upstreams", alias, "limits", "max_wait_s", name)
             yield Problem(here, f"there is no class {name!r}{suggestion(name, settings.classes)}", at_key=True)
+
+
+def _tokenizer(upstream: Upstream, here: Path) -> Iterator[Problem]:
+    given = upstream.tokenizer
+    if given is None:
+        if upstream.forward_token_ids:
+            yield Problem((*here, "forward_token_ids"), "needs tokenizer, the file that makes the ids")
+        return
+    file = FilePath(given).expanduser()
+    if not file.exists():
+        yield Problem((*here, "tokenizer"), f"there is no file {given}")
+    elif file.is_dir() and not (file / "tokenizer.json").is_file():
+        yield Problem((*here, "tokenizer"), f"there is no tokenizer.json in {given}")
 
 
 def _images(settings: Settings, alias: str) -> Iterator[Problem]:

@@ -85,5 +85,11 @@ class Upstream(Section):
     """An engine to start beside them."""
     limits: ModelLimits = ModelConfig()
     """What all its replicas together may get, and how long requests wait for it (SPEC S3-09)."""
+    tokenizer: Annotated[str, Field(min_length=1)] | None = None
+    """The model's ``tokenizer.json``, or the folder that holds it and the chat template. Prompts are then counted
+    here, off the request path, and no engine is asked (SPEC S3-14). Needs ``tidegate[tokenizers]``."""
+    forward_token_ids: bool = False
+    """Send token ids in the place of the text of long completion prompts, to replicas whose own tokenizer was found
+    to make the same. Needs ``tokenizer``."""
     images_to: Annotated[str, Field(min_length=1)] | None = None
     """Requests with images go to this upstream instead: one name for clients, and the content decides (SPEC S0-70)."""

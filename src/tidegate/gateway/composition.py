@@ -121,8 +121,8 @@ def keep_started(old: Config, new: Config) -> Config:
         engine = old.upstreams[alias].engine if alias in old.upstreams else None
         replicas = new.upstreams[alias].replicas if alias in new.upstreams else ()
         if engine is not None or replicas:
-            images_to = new.upstreams[alias].images_to if alias in new.upstreams else None
-            upstreams[alias] = Upstream(replicas=replicas, engine=engine, images_to=images_to)
+            kept = new.upstreams.get(alias, Upstream())
+            upstreams[alias] = kept.model_copy(update={"engine": engine})
     bound = {key: getattr(old.server, key) for key in BOUND_AT_START}
     server = new.server.model_copy(update=bound)
     return new.model_copy(update={"upstreams": upstreams, "server": server, "lens": old.lens})
@@ -151,13 +151,18 @@ def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) 
         for name, replica in zip(names, upstream.replicas, strict=False):
             here, said = endpoint_of(replica, name, env), told.get(name, Told())
             priorities = ranks if replica.priority else ()
+            here = _tokenized(here, upstream)
             found.append(replace(here, kind=said.kind, model=here.model or said.model or model, priorities=priorities))
         if upstream.engine is not None:
             started = told.get(names[-1], Told()).endpoint or Endpoint(name=names[-1], host="127.0.0.1", port=0)
-            started = replace(started, model=started.model or model)
+            started = replace(_tokenized(started, upstream), model=started.model or model)
             is_ordered = isinstance(upstream.engine, Vllm) and upstream.engine.priority
             found.append(replace(started, priorities=ranks) if is_ordered else started)
     return found
+
+
+def _tokenized(endpoint: Endpoint, upstream: Upstream) -> Endpoint:
+    return replace(endpoint, tokenizer=upstream.tokenizer, takes_token_ids=upstream.forward_token_ids)
 
 
 def class_ranks(config: Config) -> tuple[tuple[str, int], ...]:

@@ -65,6 +65,10 @@ class TokenizerProcess:
     def pid(self) -> int:
         return 0 if self._process is None else self._process.pid
 
+    async def ended(self) -> int:
+        """Wait for its end; its exit status, negative for a signal."""
+        return 0 if self._process is None else await self._process.wait()
+
     def ask(self, question: Question) -> bool:
         return self._channel.send(question)
 
