@@ -22,6 +22,8 @@ class Sequence:
     output_tokens: int
     bound_tokens: int = 0
     """Output that the client allows at most, as far as the engine reserves for it."""
+    blocks: tuple[int, ...] = ()
+    """Ids of the prompt's blocks, for the prefix cache."""
     state: SequenceState = SequenceState.WAITING
     prefill_tokens: int = 0
     """Tokens to compute before it can decode: the prompt, after a preemption also what it generated."""

@@ -22,6 +22,7 @@ from tidegate.engines.contiguous_kv import ContiguousKv
 from tidegate.engines.kv_memory import KvMemory
 from tidegate.engines.longest_step import LongestStep
 from tidegate.engines.paged_kv import PagedKv
+from tidegate.engines.prefix_cache import PrefixCache
 from tidegate.engines.sequence import EngineEvent, EngineEventKind, Sequence, SequenceState
 from tidegate.engines.step_model import SimulatedConfig
 from tidegate.engines.step_run import SECONDS_PER_PS, StepRun
@@ -38,6 +39,7 @@ class SimulatedEngine:
         self.is_down = False
         self._cost = config.step
         self._kv = _kv_of(config)
+        self._cache = _cache_of(config)
         self._run = StepRun()
         self._longest = LongestStep()
         self._stall_s = 0.0
@@ -59,11 +61,18 @@ class SimulatedEngine:
     # Requests
 
     def submit(
-        self, request_id: int, prompt_tokens: int, output_tokens: int, now: float, bound_tokens: int | None = None
+        self,
+        request_id: int,
+        prompt_tokens: int,
+        output_tokens: int,
+        now: float,
+        bound_tokens: int | None = None,
+        blocks: tuple[int, ...] = (),
     ) -> bool:
         """Send one request. False: the connection was refused, the engine is down.
 
         ``bound_tokens``: the output that the client allows; only the contiguous baseline asks (default: the truth).
+        ``blocks``: ids of the prompt's blocks, for the prefix cache.
         Raises ValueError when a request of that id is still here.
         """
         if self.is_down:
@@ -76,6 +85,7 @@ class SimulatedEngine:
             self._events.append(EngineEvent(EngineEventKind.TOO_LONG, request_id, now))
             return True
         sequence = Sequence(request_id, prompt_tokens, min(output_tokens, room), prefill_tokens=prompt_tokens)
+        sequence.blocks = blocks
         if self.config.is_contiguous:
             sequence.bound_tokens = min(room, output_tokens if bound_tokens is None else bound_tokens)
         self._sequences[request_id] = sequence
@@ -128,6 +138,8 @@ class SimulatedEngine:
             waiting=self._waiting_count,
             kv_used_tokens=self._kv.used_tokens,
             preemptions=self.preemptions,
+            prefix_asked_tokens=None if self._cache is None else self._cache.asked_tokens,
+            prefix_found_tokens=None if self._cache is None else self._cache.found_tokens,
         )
 
     def memory(self, now: float) -> KvMemory:
@@ -159,6 +171,7 @@ class SimulatedEngine:
         self.is_down = True
         self._hung_at = None
         self._kv = _kv_of(self.config)
+        self._cache = _cache_of(self.config)
         self._run.plan(0, 0, 0)
         self._waiting.clear()
         self._running.clear()
@@ -278,7 +291,7 @@ class SimulatedEngine:
             budget -= chunk
         while admits and budget > 0 and (head := self._admissible()) is not None:
             self._admit(head)
-            chunk = min(budget, head.prefill_tokens)
+            chunk = min(budget, head.prefill_tokens - head.prefilled_tokens)
             chunks.append(chunk)
             budget -= chunk
 
@@ -303,6 +316,8 @@ class SimulatedEngine:
         self._waiting.popleft()
         self._waiting_count -= 1
         sequence.state = SequenceState.PREFILLING
+        if self._cache is not None:
+            sequence.prefilled_tokens = self._cache.read(sequence.blocks, sequence.prefill_tokens)
         self._kv.take(sequence.id, sequence.prefill_tokens + sequence.bound_tokens)
         self._running[sequence.id] = sequence
         self._prefilling.append(sequence)
@@ -374,6 +389,11 @@ class SimulatedEngine:
     def _is_stale(entry: tuple[int, int, Sequence]) -> bool:
         finish_step, _, sequence = entry
         return sequence.state is not SequenceState.DECODING or sequence.finish_step != finish_step
+
+
+def _cache_of(config: SimulatedConfig) -> PrefixCache | None:
+    tokens = config.cached_block_tokens
+    return PrefixCache(config.kv_tokens // tokens, tokens) if tokens else None
 
 
 def _kv_of(config: SimulatedConfig) -> PagedKv | ContiguousKv:

@@ -86,6 +86,8 @@ class SimulatedConfig:
     """Tokens in one KV block (vLLM's default)."""
     is_contiguous: bool = False
     """The contiguous baseline instead of paging: one region for prompt and bound (``engines.contiguous_kv``)."""
+    cached_block_tokens: int = 0
+    """Tokens of one block of the prefix cache; 0: it has none."""
     notices_aborts: bool = True
     """False: a zombie, which works on for clients that have left."""
     skips_quiet_steps: bool = True

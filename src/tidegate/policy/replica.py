@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.policy.balance.cache_account import CacheAccount
 from tidegate.policy.breaker import Breaker, BreakerConfig, State
 from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import LatencyFit
@@ -33,7 +34,7 @@ class Replica:
         "aborting",
         "bound_tokens",
         "breaker",
-        "cached_from",
+        "cache",
         "config",
         "draining",
         "first_token",
@@ -44,7 +45,6 @@ class Replica:
         "name",
         "pending_tokens",
         "permits",
-        "read_tokens",
         "reading",
         "ready",
         "slot_bytes",
@@ -96,10 +96,7 @@ class Replica:
         """When its slow start is over."""
         self.warms_for_s = 0.0
         """How long that was to take when it began."""
-        self.read_tokens = 0
-        """Prompt tokens that it was given to compute; what ``balance.prefixes`` counts age in."""
-        self.cached_from = 0
-        """What it read before this count is no longer in its cache."""
+        self.cache = CacheAccount()
         self._foreign_before = (0, 0)
         self._samples_left = SAMPLES_PER_S
         self._sampled_at = 0.0
@@ -117,11 +114,6 @@ class Replica:
     def warmth(self, now: float) -> float:
         """Part of its usual traffic that it is given before ``warm_at``."""
         return max(LEAST_WARMTH, 1.0 - (self.warm_at - now) / self.warms_for_s)
-
-    def still_holds(self, read_at: int) -> bool:
-        """Whether what it was given when ``read_tokens`` stood there can be in its prefix cache."""
-        kv_tokens = self.config.capacity.kv_tokens
-        return read_at > self.cached_from and (kv_tokens is None or self.read_tokens - read_at < kv_tokens)
 
     def gate(self, request: Request, output_tokens: int, now: float, unread_tokens: int | None = None) -> Reason | None:
         """The first gate that is closed for a request, or None. Takes nothing.
@@ -141,10 +133,9 @@ class Replica:
             return Reason.SLOTS
         if self.in_flight + sequences > self.limit.value and not self.limit.allows(self.in_flight, sequences):
             return Reason.LIMIT
-        pending = self.pending_tokens
-        if pending and request.streaming and self._prefill.enabled:
-            if pending + (prompt_tokens if unread_tokens is None else unread_tokens) > self.bound_tokens:
-                return Reason.PREFILL
+        pending, unread = self.pending_tokens, prompt_tokens if unread_tokens is None else unread_tokens
+        if pending and request.streaming and self._prefill.enabled and pending + unread > self.bound_tokens:
+            return Reason.PREFILL
         if self.group is not None:
             return self._group_gate(self.group, request, output_tokens, now)
         return None
@@ -242,7 +233,9 @@ class Replica:
         """Take a reading; returns the aborted permits that it shows to be over."""
         if self.reading is not None and reading.at < self.reading.at:
             return []
-        self._note_restart(self.reading, reading)
+        self.cache.observe(self.reading, reading)
+        if reading.ready and not self.ready:
+            self.start_slowly(reading.at)
         self.reading = reading
         self.ready = reading.ready
         if not reading.ready:
@@ -250,13 +243,6 @@ class Replica:
         confirmed = self._confirmed(reading)
         self._note_foreign(reading)
         return confirmed
-
-    def _note_restart(self, before: Reading | None, reading: Reading) -> None:
-        """An engine that was away, or counts anew, has an empty prefix cache."""
-        if not reading.ready or (before is not None and reading.counts_anew(before)):
-            self.cached_from = self.read_tokens
-        if reading.ready and not self.ready:
-            self.start_slowly(reading.at)
 
     def _confirmed(self, reading: Reading) -> list[Permit]:
         """Aborts older than the reading that its running count has no room for, oldest first."""
@@ -326,6 +312,7 @@ class Replica:
             "kv_used_tokens": self.reading.kv_used_tokens if self.reading is not None else None,
             "group": self.config.group,
             "token_s": self.token_s,
+            "cache_trust": self.cache.trust,
         }
 
     def dump(self) -> dict[str, list[float]]:

@@ -21,6 +21,8 @@ class Arrival:
     output_tokens: int
     label: str
     model: str = MODEL
+    blocks: tuple[int, ...] = ()
+    """Ids of the prompt's blocks (``Demand.blocks``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def demands(arrivals: Iterable[Arrival], seed: int, patience_s: float) -> list[D
             retry_delay_s=rng.uniform(0.5, 1.5),
             draw=rng.getrandbits(64),
             model=arrival.model,
+            blocks=arrival.blocks,
         )
         for index, arrival in enumerate(sorted(arrivals, key=lambda row: row.at))
     ]

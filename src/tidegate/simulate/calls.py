@@ -40,8 +40,7 @@ class RunningCalls:
         self._calls[call.id] = (call, replica)
         self._in_flight[replica.name] += 1
         self._queued_tokens[replica.name] += demand.prompt_tokens
-        output_tokens = min(demand.output_tokens, demand.max_tokens)
-        if not replica.submit(call.id, demand.prompt_tokens, output_tokens, demand.max_tokens):
+        if not replica.submit(call.id, demand):
             self._forget(call, replica)
             self._clients.failed(call, Ending.ENGINE)
 

@@ -23,7 +23,7 @@ from tidegate.simulate.attempt import Attempt
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.replica import SimulatedReplica
-from tidegate.simulate.visit import Call, Ending
+from tidegate.simulate.visit import BLOCK_TOKENS, Call, Demand, Ending
 
 READING_PERIOD_S = 1.0
 TICK_S = 0.1
@@ -121,12 +121,11 @@ class Driver:
             self._advance()
 
     def _send(self, call: Call, admit: Admit) -> None:
-        permit, demand = admit.permit, call.visit.demand
+        permit = admit.permit
         replica = self._replicas[permit.replica]
         attempt = Attempt(call, permit, replica, admit.degraded)
         self._attempts[permit.id] = self._attempt_of[call.id] = attempt
-        output_tokens = min(demand.output_tokens, demand.max_tokens)
-        if not replica.submit(permit.id, demand.prompt_tokens, output_tokens, demand.max_tokens):
+        if not replica.submit(permit.id, call.visit.demand):
             self._fail(attempt, Outcome.CONNECT_FAILED)
             return
         self.path.progress(permit, Progress.SENT, self._clock.now)
@@ -268,5 +267,15 @@ def request_of(call: Call) -> Request:
         class_hint=demand.class_hint,
         key=f"visit-{demand.index}",
         first_byte_by=call.at + demand.patience_s,
+        prefixes=_prefixes(demand),
         deadline_at=NEVER if demand.worthless_after_s is None else demand.at + demand.worthless_after_s,
     )
+
+
+def _prefixes(demand: Demand) -> tuple[tuple[int, float], ...]:
+    """At every doubling, as the gateway takes them, the longest first."""
+    blocks, counted, found = demand.blocks, 1, []
+    while counted <= len(blocks):
+        found.append((blocks[counted - 1], min(1.0, counted * BLOCK_TOKENS / demand.prompt_tokens)))
+        counted *= 2
+    return tuple(reversed(found))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from tidegate.errors import ConfigError
+from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.classes import INTERACTIVE, LONG, ClassConfig, ClassesConfig
 from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.path import Path
@@ -48,14 +49,15 @@ def native(argument: str) -> Policy:
     return set_up
 
 
-TIDEGATE = ("isolated", "learned", "slo")
+TIDEGATE = ("isolated", "learned", "slo", "no-affinity")
 
 
 def tidegate(argument: str) -> Policy:
     """Default parameters; the replicas' capacities are those that an engine reports about itself. Joined by ``+``:
 
     ``isolated``: no memory is lent between models. ``learned``: slots for as much output as answers turn out to
-    have, not for all that is declared. ``slo``: the gateway knows the scenario's TTFT objective.
+    have, not for all that is declared. ``slo``: the gateway knows the scenario's TTFT objective. ``no-affinity``: it
+    does not ask which replica has read a prompt's beginning.
     """
     words = set(argument.split("+")) - {""}
     if not words <= set(TIDEGATE):
@@ -84,6 +86,7 @@ def path_config(stage: Stage, replicas: list[SimulatedReplica], words: set[str])
         slots=SlotsConfig(mode="learned" if "learned" in words else "worst_case"),
         classes=_with_objectives(stage.scenario) if "slo" in words else ClassesConfig(),
         groups=groups,
+        balance=BalanceConfig(prefix_affinity="no-affinity" not in words),
     )
 
 

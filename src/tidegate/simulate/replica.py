@@ -10,7 +10,7 @@ from tidegate.policy.reading import Reading
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.fault import Fault, FaultKind
 from tidegate.simulate.scenario import Part
-from tidegate.simulate.visit import MODEL
+from tidegate.simulate.visit import MODEL, Demand
 
 
 class SimulatedReplica:
@@ -28,9 +28,12 @@ class SimulatedReplica:
         """``listener`` hears every engine event at its time."""
         self._listener = listener
 
-    def submit(self, request_id: int, prompt_tokens: int, output_tokens: int, bound_tokens: int | None = None) -> bool:
+    def submit(self, request_id: int, demand: Demand) -> bool:
         """False: the connection was refused."""
-        taken = self.engine.submit(request_id, prompt_tokens, output_tokens, self._clock.now, bound_tokens)
+        output_tokens = min(demand.output_tokens, demand.max_tokens)
+        taken = self.engine.submit(
+            request_id, demand.prompt_tokens, output_tokens, self._clock.now, demand.max_tokens, demand.blocks
+        )
         self._set_alarm()
         return taken
 

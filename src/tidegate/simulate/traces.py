@@ -71,7 +71,7 @@ def _read_mooncake(path: Path, seed: int) -> list[Arrival]:
         rows = [json.loads(line) for line in file]
     spread_ms = [row["timestamp"] + rng.uniform(0, MOONCAKE_TICK_MS) for row in rows]
     return [
-        Arrival(at_ms / 1000, row["input_length"], row["output_length"], "")
+        Arrival(at_ms / 1000, row["input_length"], row["output_length"], "", blocks=tuple(row["hash_ids"]))
         for at_ms, row in zip(spread_ms, rows, strict=True)
     ]
 

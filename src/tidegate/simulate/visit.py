@@ -8,6 +8,9 @@ from enum import Enum
 MODEL = "model"
 """What the only model of a scenario is called."""
 
+BLOCK_TOKENS = 512
+"""Tokens of one of ``Demand.blocks``: Mooncake's traces have them so."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
@@ -29,6 +32,8 @@ class Demand:
     """Its pause before it calls again."""
     draw: int
     """64 random bits that go with the request."""
+    blocks: tuple[int, ...] = ()
+    """An id for each whole block of the prompt that others may begin with too; it stands for all before it as well."""
     model: str = MODEL
     """Which upstream it is for."""
     tenant: str = "default"

@@ -65,8 +65,9 @@ class Balancer:
         ``avoid``: the replica where an attempt failed.
         """
         replicas = self._replicas
-        if len(replicas) == 1:
-            return least_cost(replicas, request, output_tokens, now, avoid)
+        if len(replicas) == 1 and avoid is None:
+            why = replicas[0].gate(request, output_tokens, now)
+            return replicas[0] if why is None else why
         cached = self._cached(request) if request.prefixes and self.config.prefix_affinity else None
         if avoid is not None:
             found = self._elsewhere(request, output_tokens, now, avoid, cached)

@@ -6,6 +6,10 @@ LMETRIC (2603.15202): the tokens say when this request will start, the batch say
 everybody slows down; no weights to tune. Seconds per token make a slow replica count for what it
 is; until every candidate's rate is known, all count alike. Ties go to a drawn replica. *Warmth* is
 below 1 only in a replica's slow start.
+
+A replica that holds a part of the prompt competes even while its prefill is full, for that gate opens again
+within tenths of a second. Is it the cheapest, the request waits for it: to read everything elsewhere would take
+longer, and push out of another cache what somebody comes back for.
 """
 
 from __future__ import annotations
@@ -14,10 +18,10 @@ from collections.abc import Mapping, Sequence
 
 from tidegate.policy.decisions import Reason
 from tidegate.policy.replica import Replica
-from tidegate.policy.request import Request
+from tidegate.policy.request import NEVER, Request
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and this is needed for every request.
-_NO_REPLICA = Reason.NO_REPLICA
+_NO_REPLICA, _PREFILL = Reason.NO_REPLICA, Reason.PREFILL
 
 
 def least_cost(
@@ -33,28 +37,35 @@ def least_cost(
     ``cached``: tokens of the prompt that a replica need not read; None: nobody holds any of it.
     """
     best: Replica | None = None
-    least, barred = 0.0, _NO_REPLICA
+    least, awaited, barred = 0.0, NEVER, _NO_REPLICA
     prompt_tokens, unread, rated = request.prompt_tokens, request.prompt_tokens, False
+    if avoid is not None:
+        replicas = [replica for replica in replicas if replica.name != avoid]
     if len(replicas) > 1:
         start = spread(request.draw, TIE, len(replicas))
         replicas = [*replicas[start:], *replicas[:start]]
         rated = 0.0 not in [replica.token_s for replica in replicas]
     for replica in replicas:
-        if avoid is not None and replica.name == avoid:
-            continue
         if cached is not None:
             unread = prompt_tokens - cached.get(replica, 0)
         why = replica.gate(request, output_tokens, now, unread)
-        if why is None:
-            rate = replica.token_s if rated else 1.0
-            price = (replica.pending_tokens + unread) * (replica.in_flight + 1) * rate
-            if now < replica.warm_at:
-                price /= replica.warmth(now)
-            if best is None or price < least:
+        if why is None or (why is _PREFILL and unread < prompt_tokens):
+            price = _price(replica, unread, rated, now)
+            if why is not None:
+                barred = why
+                awaited = price if price < awaited else awaited
+            elif best is None or price < least:
                 best, least = replica, price
         elif why is not _NO_REPLICA:
             barred = why
-    return barred if best is None else best
+    if best is None:
+        return barred
+    return best if least <= awaited else _PREFILL
+
+
+def _price(replica: Replica, unread_tokens: int, rated: bool, now: float) -> float:
+    price = (replica.pending_tokens + unread_tokens) * (replica.in_flight + 1) * (replica.token_s if rated else 1.0)
+    return price / replica.warmth(now) if now < replica.warm_at else price
 
 
 TIE, FIRST, SECOND, RETRY = range(4)

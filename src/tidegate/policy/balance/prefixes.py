@@ -5,8 +5,8 @@ our own account of it: of each prompt's beginnings, and of its session, who was 
 hold a beginning until it has read as many new tokens since as its KV pool has, because the pool is the cache and the
 least recently used goes first (SGLang's approximate tree and llm-d's approximate scorer rest on the same).
 
-The account is wrong where an engine caches nothing. Then all replicas are equally cold and only the choice among
-them is moved, within the bound on load that ``Balancer`` keeps.
+The account is wrong where an engine caches nothing; ``CacheAccount`` finds that out where the engine tells. Where
+it does not, the choice among equally cold replicas is moved, within the bound on load that ``Balancer`` keeps.
 """
 
 from __future__ import annotations
@@ -32,29 +32,36 @@ class Prefixes:
     def cached_tokens(self, request: Request) -> dict[Replica, int]:
         """Tokens of the prompt that each replica is expected to hold; those that hold none are left out."""
         found: dict[Replica, int] = {}
-        held, most = self._held, request.prompt_tokens - 1
+        held = self._held
         for digest, _ in request.prefixes:
             holders = held.get(digest)
             if holders is not None:
                 for replica, (tokens, read_at) in holders.items():
-                    if replica not in found and replica.still_holds(read_at):
-                        found[replica] = tokens if tokens < most else most
+                    if replica not in found and replica.cache.holds(read_at, replica.config.capacity.kv_tokens):
+                        found[replica] = _believed(replica, tokens, request.prompt_tokens)
         return found
 
     def note(self, request: Request, replica: Replica) -> int:
-        """The request goes to ``replica``; returns the tokens that it is expected to hold of it by now."""
-        held, prompt_tokens = self._held, request.prompt_tokens
+        """The request goes to ``replica``; returns the tokens that it is expected to hold of it by now.
+
+        Who finds the longest beginning again is taken to find all of this prompt: it has no longer one in common
+        with it, so it is most likely the next turn of the same conversation.
+        """
+        held, prompt_tokens, cache = self._held, request.prompt_tokens, replica.cache
         cached = self._held_by(replica, request)
-        replica.read_tokens += prompt_tokens - cached
+        believed = _believed(replica, cached, prompt_tokens)
+        cache.read(prompt_tokens, cached, believed)
+        longest = True
         for digest, share in request.prefixes:
             holders = held.pop(digest, None)
             if holders is None:
                 holders = {}
-            holders[replica] = (int(share * prompt_tokens), replica.read_tokens)
+            holders[replica] = (prompt_tokens if longest else int(share * prompt_tokens), cache.read_tokens)
             held[digest] = holders
+            longest = False
         while len(held) > MOST_PREFIXES:
             del held[next(iter(held))]
-        return cached
+        return believed
 
     def keep(self, replicas: list[Replica]) -> None:
         """Forget everybody else: they are gone, and their KV with them."""
@@ -67,11 +74,16 @@ class Prefixes:
                 del self._held[digest]
 
     def _held_by(self, replica: Replica, request: Request) -> int:
-        most = request.prompt_tokens - 1
         for digest, _ in request.prefixes:
             holders = self._held.get(digest)
             if holders is not None and replica in holders:
                 tokens, read_at = holders[replica]
-                if replica.still_holds(read_at):
-                    return tokens if tokens < most else most
+                if replica.cache.holds(read_at, replica.config.capacity.kv_tokens):
+                    return tokens if tokens < request.prompt_tokens else request.prompt_tokens
         return 0
+
+
+def _believed(replica: Replica, tokens: int, prompt_tokens: int) -> int:
+    """Of so many tokens in our account; one token of a prompt is computed in any case."""
+    believed = int(tokens * replica.cache.trust)
+    return believed if believed < prompt_tokens else prompt_tokens - 1

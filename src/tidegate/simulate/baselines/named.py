@@ -8,6 +8,7 @@ from tidegate.errors import ConfigError
 from tidegate.simulate.baselines.bound import ORDERS, Bound
 from tidegate.simulate.baselines.fluid import Fluid
 from tidegate.simulate.baselines.gradient import Gradient2
+from tidegate.simulate.baselines.hashed import Hashed
 from tidegate.simulate.baselines.least_tokens import LeastTokens
 from tidegate.simulate.baselines.saturation import SaturationGate
 from tidegate.simulate.baselines.semaphore import SMG_PLACES, SMG_QUEUE, SMG_TIMEOUT_S, Semaphore
@@ -53,6 +54,11 @@ def llm_d(argument: str) -> Policy:
 def least_tokens(argument: str) -> Policy:
     _one_of("least-tokens", argument, "")
     return _policy(lambda stage, replicas: LeastTokens(replicas, stage.clients))
+
+
+def hashed(argument: str) -> Policy:
+    _one_of("hashed", argument, "")
+    return _policy(lambda stage, replicas: Hashed(replicas, stage.clients))
 
 
 def bound(argument: str) -> Policy:
@@ -101,5 +107,6 @@ BASELINES: dict[str, Callable[[str], Policy]] = {
     "llm-d": llm_d,
     "smg": smg,
     "least-tokens": least_tokens,
+    "hashed": hashed,
     "bound": bound,
 }

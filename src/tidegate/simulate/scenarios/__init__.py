@@ -12,6 +12,7 @@ from tidegate.simulate.scenarios.giant import GiantAmongShorts
 from tidegate.simulate.scenarios.jitter import Jitter
 from tidegate.simulate.scenarios.mixed import Mixed
 from tidegate.simulate.scenarios.replay import azure_code, azure_conv, mooncake
+from tidegate.simulate.scenarios.sessions import Sessions
 from tidegate.simulate.scenarios.silence import SilenceThenBurst
 from tidegate.simulate.scenarios.steady import Steady
 from tidegate.simulate.scenarios.three_models import ThreeModels
@@ -28,6 +29,7 @@ SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "jitter": Jitter.parse,
     "mixed-2x": Mixed.twice,
     "mixed": Mixed.parse,
+    "sessions": Sessions.parse,
     "azure-conv": azure_conv,
     "azure-code": azure_code,
     "mooncake": mooncake,
@@ -48,10 +50,13 @@ SCENARIO_HELP: dict[str, str] = {
     "jitter": "100 users in a closed loop on six A100, one of them 1.5 x slow; @equal: all alike",
     "mixed-2x": "azure-conv@2, half of class interactive with TTFT 1.5 s, half of class relaxed with 20 s",
     "mixed": "the same at mixed@K times the trace",
+    "sessions": "conversations on four A100 with a prefix cache; @R: turns per second; policy tidegate:no-affinity "
+    "does not ask who has read a prompt",
     "azure-conv": "Azure 2023 chat trace on one A100; azure-conv@K runs it K times as fast, @K/N on N engines, @K/slow "
     "on engines a quarter slower than their model says",
     "azure-code": "Azure 2023 code trace (28 x bursts) on four A100; @K, @K/N, @K/slow as above",
-    "mooncake": "Mooncake conversation trace (long prompts) on eight A100; @K as above",
+    "mooncake": "Mooncake conversation trace (long prompts) on eight A100; @K, @K/N, @K/slow as above, @K/cached "
+    "on engines with a prefix cache",
 }
 
 

@@ -14,6 +14,7 @@ from tidegate.simulate.arrivals import Arrival, demands
 from tidegate.simulate.scenario import Scenario, Slo
 from tidegate.simulate.scenarios.arguments import positive_number
 from tidegate.simulate.traces import load_trace
+from tidegate.simulate.visit import BLOCK_TOKENS
 
 SLOW = 1.25
 """Such an engine takes a quarter longer than whoever tuned a number for it believed."""
@@ -57,21 +58,24 @@ def azure_code(argument: str) -> Replay:
 
 
 def mooncake(argument: str) -> Replay:
-    """Without prefix cache: the simulated engine has none."""
+    """Without prefix cache, unless ``/cached`` is asked for."""
     return _replay("mooncake", argument, engines=8, chunk_tokens=2048)
 
 
 def _replay(trace: str, argument: str, engines: int, chunk_tokens: int) -> Replay:
-    """``K``, ``K/N`` with N engines, and either with ``/slow``: every step SLOW times as long as the model says."""
+    """``K``, ``K/N`` with N engines, and either with ``/slow``: every step SLOW times as long as the model says;
+    or with ``/cached``: engines with a prefix cache."""
     speed, *words = argument.split("/")
     engine = preset("A100", "llama-3-8b", chunk_tokens=chunk_tokens)
     for word in words:
         if word == "slow":
             engine = replace(engine, step=engine.step.slowed(SLOW))
+        elif word == "cached":
+            engine = replace(engine, cached_block_tokens=BLOCK_TOKENS)
         elif word.isdigit() and int(word):
             engines = int(word)
         else:
-            raise ConfigError([f"{trace}@{argument}: after the speed, expected /slow or a number of engines"])
+            raise ConfigError([f"{trace}@{argument}: after the speed, expected /slow, /cached or a number of engines"])
     return Replay(
         trace=trace,
         speed=positive_number(trace, speed, 1.0),
