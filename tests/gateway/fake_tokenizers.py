@@ -22,21 +22,20 @@ def one_a_byte(question: Question) -> Told:
 class FakeSeat:
     """One process that is none."""
 
-    def __init__(self, owner: Owner, answer: Answer, after_s: float) -> None:
+    def __init__(self, owner: Owner, like: FakeSpawn) -> None:
         self._owner = owner
-        self._answer = answer
-        self._after_s = after_s
+        self._like = like
         self._timer: asyncio.TimerHandle | None = None
         self.asked: list[Question] = []
         self.is_killed = False
 
     def ask(self, question: Question) -> bool:
         self.asked.append(question)
-        self._timer = asyncio.get_running_loop().call_later(self._after_s, self._tell, question)
+        self._timer = asyncio.get_running_loop().call_later(self._like.after_s, self._tell, question)
         return True
 
     def _tell(self, question: Question) -> None:
-        told = self._answer(question)
+        told = self._like.answer(question)
         if told is None:
             self.kill()
         else:
@@ -50,7 +49,7 @@ class FakeSeat:
 
 
 class FakeSpawn:
-    """Makes seats; ``answer`` and ``after_s`` count for those made after a change."""
+    """Makes seats, which answer with what ``answer`` says, ``after_s`` later."""
 
     def __init__(self, answer: Answer = one_a_byte, after_s: float = 0.0) -> None:
         self.answer = answer
@@ -63,7 +62,7 @@ class FakeSpawn:
         await asyncio.sleep(self.starts_after_s)
         if self.fails:
             raise OSError("no more processes")
-        seat = FakeSeat(owner, self.answer, self.after_s)
+        seat = FakeSeat(owner, self)
         self.seats.append(seat)
         return seat
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tidegate.engines.openai import OpenaiServer
+from tidegate.engines.prompts import COMPLETIONS
 from tidegate.engines.recognition import engine_of
 from tidegate.errors import EngineError, TidegateError
 from tidegate.gateway.exactness import Counter, Exactness
@@ -100,8 +101,10 @@ class Tally:
         return endpoints is not None and self.exactness.is_trusted(upstream, path, endpoints)
 
     def sends_ids(self, upstream: str) -> bool:
-        """Some replica of it takes token ids, and was found to have the same as we."""
-        endpoints = self._tokenizers.get(upstream, ())
+        """Some replica of it takes token ids and was found to have the same as we, and none was found not to."""
+        endpoints = self._tokenizers.get(upstream)
+        if endpoints is None or not self.exactness.is_trusted(upstream, COMPLETIONS, endpoints):
+            return False
         return any(each.name in self.exactness.id_exact for each in endpoints)
 
     def begin(self, upstream: str, path: str, body: bytes, *, wants_ids: bool = False) -> Counting | None:
