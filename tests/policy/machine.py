@@ -23,6 +23,8 @@ WAITING = {
     Reason.PREFILL,
     Reason.BREAKER,
     Reason.GROUP_SHARE,
+    Reason.CLASS_SHARE,
+    Reason.MODEL_CONCURRENCY,
 }
 """Why a ticket waits; never the reason of a refusal."""
 
@@ -164,7 +166,7 @@ class Events:
     def nobody_waits_who_could_go(self) -> None:
         """Liveness: a driver that sleeps until the next wakeup leaves nobody standing who has a place."""
         for upstream in self.path.upstreams.values():
-            for ticket in upstream.queue.heads():
+            for ticket in upstream.heads(self.now):
                 output_tokens = upstream.reserved_output(ticket.request)
                 assert isinstance(upstream.choose(ticket.request, output_tokens, self.now), Reason)
             assert upstream.queue.requests == 0 or self.path.next_wakeup() is not None
@@ -185,6 +187,10 @@ class Events:
                 assert replica.slots.reserved == sum(p.slots for p in own if p.state is PermitState.RESERVED)
                 fresh = [p for p in own if p.state is PermitState.RESERVED and p.pending_tokens]
                 assert replica.pending_tokens == sum(p.prompt_tokens - p.cached_tokens for p in fresh)
+                for name, sequences in replica.shares.sequences.items():
+                    of_class = [permit for permit in own if permit.service_class == name]
+                    assert sequences == sum(permit.sequences for permit in of_class)
+                    assert replica.shares.slots[name] == sum(permit.slots for permit in of_class)
                 # What running answers grew by may be more than there is; what was admitted may not.
                 needed = replica.slots.needed
                 admitted = sum(needed(p.prompt_tokens, p.expected_tokens, p.sequences) for p in own)

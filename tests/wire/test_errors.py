@@ -17,6 +17,8 @@ ONLY_WAITING = {
     Reason.PREFILL,
     Reason.BREAKER,
     Reason.GROUP_SHARE,
+    Reason.CLASS_SHARE,
+    Reason.MODEL_CONCURRENCY,
 }
 
 

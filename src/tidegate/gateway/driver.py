@@ -84,9 +84,9 @@ class Driver:
             return True
         if not is_cheap:
             return False
-        classes, tokens, hint = self._path.config.classes, request.prompt_tokens, request.class_hint
+        classes, tokens, is_burst = self._path.config.classes, request.prompt_tokens, upstream.burst.is_on
         least, most = int(tokens / ESTIMATE_SLACK), int(tokens * ESTIMATE_SLACK)
-        return classify(classes, least, hint) != classify(classes, most, hint)
+        return classify(classes, request, least, is_burst) != classify(classes, request, most, is_burst)
 
     def amend(self, request: Request, ticket: int, tokens: int, source: TokenSource) -> None:
         """The prompt of a request that had to wait was counted; if it waits no more, this only goes on record."""
@@ -102,7 +102,7 @@ class Driver:
 
     def forgo(self, request: Request) -> Record:
         """The record of a request whose client left before it was offered: ``Path`` never hears of it."""
-        service_class = classify(self._path.config.classes, request.prompt_tokens, request.class_hint)
+        service_class = classify(self._path.config.classes, request, request.prompt_tokens, is_burst=False)
         record = Record(request, service_class, request.arrived_at, prompt_tokens=request.prompt_tokens)
         record.outcome, record.closed_at = Outcome.CLIENT_LEFT, self.now()
         return record

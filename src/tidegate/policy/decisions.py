@@ -39,6 +39,12 @@ class Reason(StrEnum):
     LIMIT = "limit"
     PREFILL = "queued_prefill"
     BREAKER = "breaker_open"
+    CLASS_SHARE = "class_share"
+    """Its class holds as much of the replicas as it may, or the rest is kept for other classes."""
+    MODEL_CONCURRENCY = "model_concurrency"
+    """Its model runs as many sequences as it may, over all replicas."""
+    HELD = "held_back"
+    """A giant prompt, which would stall those beside it, waits for a replica that has little to do."""
     GROUP_SHARE = "group_share"
     """Its model's part of a pool that several models share is used up, or is kept for the others."""
 

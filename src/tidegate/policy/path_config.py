@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.breaker import BreakerConfig
+from tidegate.policy.burst import BurstConfig
 from tidegate.policy.classes import ClassesConfig
+from tidegate.policy.giants import GiantsConfig
 from tidegate.policy.groups import GroupsConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.limits.adaptive import LimitConfig
@@ -29,7 +31,9 @@ class PathConfig:
     slots: SlotsConfig = field(default=SlotsConfig())
     groups: GroupsConfig = field(default=GroupsConfig())
     classes: ClassesConfig = field(default=ClassesConfig())
+    burst: BurstConfig = field(default=BurstConfig())
     queue: QueueConfig = field(default=QueueConfig())
+    giants: GiantsConfig = field(default=GiantsConfig())
     margin: MarginConfig = field(default=MarginConfig())
     limit: LimitConfig = field(default=LimitConfig())
     prefill: PrefillConfig = field(default=PrefillConfig())

@@ -28,19 +28,16 @@ def reshape(
     known = {(each.config.upstream, each.name): each for each in [*leaving, *here]}
     for upstream in upstreams.values():
         upstream.replicas = []
-        upstream.queue.reclass(new.queue, new.classes, now)
-        upstream.expectation.reconfigure(new.slots)
-        upstream.balancer.config = new.balance
-        upstream.moved = True
+        upstream.reconfigure(new, now)
     for config in new.replicas:
-        upstream = upstreams.get(config.upstream)
-        if upstream is None:
-            upstream = Upstream(config.upstream, new.queue, new.classes, new.slots, new.balance)
-            upstreams[config.upstream] = upstream
+        if config.upstream not in upstreams:
+            upstreams[config.upstream] = Upstream(config.upstream, new)
+        upstream = upstreams[config.upstream]
         upstream.replicas.append(_replica(known.pop((config.upstream, config.name), None), config, old, new, now))
     leaving[:] = [replica for replica in known.values() if replica.permits]
     for upstream in [*upstreams.values()]:
         upstream.survey()
+        upstream.adopt(new)
         if not upstream.replicas and not upstream.queue.requests:
             del upstreams[upstream.name]
     return _changes(old, new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate.policy.balance.cache_account import CacheAccount
 from tidegate.policy.breaker import Breaker, BreakerConfig, State
+from tidegate.policy.class_shares import ClassShares
 from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import LatencyFit
 from tidegate.policy.groups import Group
@@ -11,7 +12,7 @@ from tidegate.policy.limits.adaptive import AdaptiveLimit, LimitConfig
 from tidegate.policy.limits.prefill import FEW_SAMPLES, PrefillConfig, prefill_bound_tokens
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.reading import Reading, ReplicaConfig
-from tidegate.policy.request import Request
+from tidegate.policy.request import NEVER, Request
 from tidegate.policy.slots import Slots
 
 SAMPLES_PER_S = 256.0
@@ -47,6 +48,7 @@ class Replica:
         "permits",
         "reading",
         "ready",
+        "shares",
         "slot_bytes",
         "slots",
         "slow_start_s",
@@ -78,6 +80,8 @@ class Replica:
         """Sequences of our permits, unconfirmed aborts included."""
         self.pending_tokens = 0
         """Prompt tokens of admitted streams that have no first token yet."""
+        self.shares = ClassShares({})
+        """What each service class holds of it, and may hold."""
         self.permits: dict[int, Permit] = {}
         """Everything that holds something here, by permit id."""
         self.aborting: list[Permit] = []
@@ -136,9 +140,29 @@ class Replica:
         pending, unread = self.pending_tokens, prompt_tokens if unread_tokens is None else unread_tokens
         if pending and request.streaming and self._prefill.enabled and pending + unread > self.bound_tokens:
             return Reason.PREFILL
+        if self.shares.is_active and self._is_share_used(request, output_tokens):
+            return Reason.CLASS_SHARE
         if self.group is not None:
             return self._group_gate(self.group, request, output_tokens, now)
         return None
+
+    def _is_share_used(self, request: Request, output_tokens: int) -> bool:
+        """Whether its class, or what is kept for others, bars a request that all else would let pass."""
+        shares, name = self.shares, request.service_class
+        if not shares.concerns(name):
+            return False
+        limit, most = self.limit, self.config.capacity.sequences
+        at_once = limit.value if limit.config.enabled else NEVER
+        if most is not None and most < at_once:
+            at_once = float(most)
+        held = self.in_flight + self.foreign_sequences
+        if at_once < NEVER and shares.bars(name, request.sequences, held, at_once, in_slots=False):
+            return True
+        slots = self.slots
+        if slots.total is None:
+            return False
+        wanted = slots.needed(request.prompt_tokens, output_tokens, request.sequences)
+        return shares.bars(name, wanted, slots.held + slots.foreign, slots.total, in_slots=True)
 
     def _group_gate(self, group: Group, request: Request, output_tokens: int, now: float) -> Reason | None:
         """The last of the gates, so that who stands before it would use the memory at once."""
@@ -164,6 +188,8 @@ class Replica:
         self.permits[permit.id] = permit
         self.slots.reserved += permit.slots
         self.in_flight += permit.sequences
+        if self.shares.is_active:
+            self.shares.take(permit, permit.sequences, permit.slots)
         if self.group is not None:
             permit.pool_bytes = permit.slots * self.slot_bytes
             self.group.take(permit.pool_bytes)
@@ -182,6 +208,8 @@ class Replica:
         """A running attempt needs so many more slots than it has."""
         self.slots.in_use += slots
         permit.slots += slots
+        if self.shares.is_active:
+            self.shares.take(permit, 0, slots)
         if self.group is not None:
             more_bytes = slots * self.slot_bytes
             permit.pool_bytes += more_bytes
@@ -210,6 +238,8 @@ class Replica:
         if self.group is not None:
             self.group.give_back(permit.pool_bytes, now)
         self.in_flight -= permit.sequences
+        if self.shares.is_active:
+            self.shares.take(permit, -permit.sequences, -permit.slots)
         del self.permits[permit.id]
         permit.state = _SETTLED
 
@@ -311,6 +341,7 @@ class Replica:
             "slots": self.slots.view(),
             "kv_used_tokens": self.reading.kv_used_tokens if self.reading is not None else None,
             "group": self.config.group,
+            "classes": self.shares.view(),
             "token_s": self.token_s,
             "cache_trust": self.cache.trust,
         }

@@ -56,6 +56,12 @@ class Request:
     counted_tokens: int | None = None
     """Exact, by ``counted_by``. Equal to ``prompt_tokens`` unless it came after placement."""
     counted_by: TokenSource = TokenSource.ESTIMATE
+    path: str = ""
+    """Of the URL, for class rules."""
+    headers: dict[str, str] | None = None
+    """Of those that class rules name, the ones it carries; names in lower case."""
+    service_class: str = "interactive"
+    """Set by ``Path.offer``."""
 
     def take_count(self, tokens: int, source: TokenSource) -> None:
         """Decide on ``tokens`` from here on."""

@@ -9,11 +9,12 @@ from tidegate.policy.marks import Marks
 from tidegate.policy.upstream import Upstream
 
 
-def view(upstreams: Mapping[str, Upstream]) -> dict[str, object]:
+def view(upstreams: Mapping[str, Upstream], now: float) -> dict[str, object]:
     """Queues and replicas, by name."""
     return {
         "queues": {name: upstream.queue.view() for name, upstream in upstreams.items()},
         "replicas": {replica.name: replica.view() for each in upstreams.values() for replica in each.replicas},
+        "bursts": {name: upstream.burst.view(now) for name, upstream in upstreams.items()},
         "lengths": {
             name: each.expectation.view() for name, each in upstreams.items() if each.expectation.config.learns
         },
