@@ -34,6 +34,7 @@ def path_config(settings: Settings) -> PathConfig:
         ),
         groups=groups_config(settings.pools),
         classes=_classes(settings),
+        burst=settings.shaping.burst,
         queue=settings.shaping.queue,
         margin=settings.shaping.margin if settings.shaping.enabled else MarginConfig(least=1.0, most=1.0),
         limit=settings.limits.adaptive,
@@ -55,7 +56,14 @@ def _model_limits(settings: Settings) -> dict[str, ModelConfig]:
 
 def _classes(settings: Settings) -> ClassesConfig:
     if settings.shaping.enabled:
-        return ClassesConfig(long_threshold_tokens=settings.shaping.long_threshold_tokens, classes=settings.classes)
+        shaping = settings.shaping
+        return ClassesConfig(
+            long_threshold_tokens=shaping.long_threshold_tokens,
+            long_counts=shaping.long_counts,
+            classify=shaping.classify,
+            rules=shaping.rules,
+            classes=settings.classes,
+        )
     alike = ClassConfig(max_wait_s=settings.classes[INTERACTIVE].max_wait_s)
     return ClassesConfig(long_threshold_tokens=sys.maxsize, classes={INTERACTIVE: alike, LONG: alike})
 

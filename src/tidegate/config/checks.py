@@ -12,6 +12,7 @@ from tidegate.config.origin import Path
 from tidegate.config.pool_checks import pool_problems
 from tidegate.config.problem import Problem, suggestion
 from tidegate.config.settings import Settings
+from tidegate.config.shaping_checks import shaping_problems
 from tidegate.config.upstreams import Replica, Upstream
 
 
@@ -22,6 +23,7 @@ def cross_check(settings: Settings, env: Mapping[str, str]) -> list[Problem]:
         *_api_keys(settings),
         *_upstreams(settings, env),
         *_slots(settings),
+        *shaping_problems(settings),
         *pool_problems(settings),
     ]
 
@@ -86,7 +88,6 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
             )
         yield from _images(settings, alias)
         yield from _tokenizer(upstream, here)
-        yield from _waits(settings, alias)
         urls = (((*here, "replicas", index, "url"), each.url) for index, each in enumerate(upstream.replicas))
         yield from _twice(urls, "replica")
         for index, replica in enumerate(upstream.replicas):
@@ -95,13 +96,6 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
         if upstream.engine is not None:
             yield from engine_problems(upstream.engine, (*here, "engine"))
     yield from _twice(named, "replica name")
-
-
-def _waits(settings: Settings, alias: str) -> Iterator[Problem]:
-    for name in settings.upstreams[alias].limits.max_wait_s:
-        if name not in settings.classes:
-            here = ("upstreams", alias, "limits", "max_wait_s", name)
-            yield Problem(here, f"there is no class {name!r}{suggestion(name, settings.classes)}", at_key=True)
 
 
 def _tokenizer(upstream: Upstream, here: Path) -> Iterator[Problem]:

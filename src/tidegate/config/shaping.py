@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tidegate.config.quantity import SIZE_TEXT
 from tidegate.config.section import Ranged, Section
+from tidegate.policy.burst import BurstConfig
+from tidegate.policy.class_rules import ClassRule
 from tidegate.policy.classes import ClassConfig, ClassesConfig
 from tidegate.policy.margin import MarginConfig
 from tidegate.policy.queue import QueueConfig
@@ -48,6 +50,36 @@ ServiceClass = Annotated[
         max_wait_s=Field(gt=0),
         ttft_slo_s=Field(gt=0),
         queue_share=Field(gt=0, le=1),
+        max_share=Field(gt=0, le=1),
+        floor=Field(ge=0, le=1),
+    ),
+]
+
+Text = Field(min_length=1, max_length=200)
+
+Rule = Annotated[
+    ClassRule,
+    Ranged(
+        service_class=Text,
+        min_prompt_tokens=Field(ge=0),
+        max_prompt_tokens=Field(ge=0),
+        min_total_tokens=Field(ge=0),
+        max_total_tokens=Field(ge=0),
+        path=Text,
+        tenant=Text,
+        model=Text,
+        header=Field(pattern=r"^[A-Za-z0-9-]{1,100}$"),
+    ),
+]
+
+Burst = Annotated[
+    BurstConfig,
+    Ranged(
+        ratio=Field(gt=1),
+        window_s=Field(gt=0),
+        least_per_s=Field(ge=0),
+        usual_s=Field(gt=0),
+        calm_s=Field(ge=0),
     ),
 ]
 
@@ -61,6 +93,14 @@ class Shaping(Section):
     margin: Margin = MarginConfig()
     long_threshold_tokens: Annotated[int, Field(ge=1)] = _CLASSES.long_threshold_tokens
     """Prompts above it are of class ``long`` (alias: VOLC_PRIORITY_THRESHOLD, SPEC S0-31)."""
+    long_counts: Literal["prompt", "total"] = _CLASSES.long_counts
+    """What is held against the threshold: the prompt, or prompt and wanted output (``max_tokens``) together."""
+    classify: Literal["always", "on_burst"] = _CLASSES.classify
+    """When length alone makes a request ``long``: always, or only while a burst lasts (SPEC S0-28, S0-29)."""
+    rules: tuple[Rule, ...] = ()
+    """Put requests into classes by what they are; the first that matches decides, before any word of the client."""
+    burst: Burst = BurstConfig()
+    """When so many more requests than usual arrive that it counts as a burst (SPEC S0-28)."""
     gpu_utilization_high_percent: Annotated[int, Field(ge=1, le=100)] = 85
     """GPU load that counts as high (alias: VOLC_GPU_UTILIZATION_HIGH, SPEC S0-32). Only pacing reads it, which
     this version does not have: it has no effect yet."""

@@ -97,6 +97,7 @@ class Gateway:
         self.timers = settings.timers
         self._are_paths_strict = settings.are_paths_strict
         self._intake.images_to = settings.images_to
+        self._intake.ask_for(settings.path.classes.headers)
         self._intake.balanced = _balanced(settings)
         self._keeps_answers = settings.is_cache_enabled
         self._shared.journal.are_rows_sent = settings.are_rows_sent

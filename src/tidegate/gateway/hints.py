@@ -12,8 +12,14 @@ _GRPC_TIMEOUT = re.compile(rb"(\d{1,8})([HMSmun])")
 LONGEST_WAIT_S = 7 * 24 * 3600.0
 """A week; longer waits are taken for none, and keep the arithmetic finite."""
 
-TIER_CLASSES = {"flex": "batch", "batch": "batch", "priority": "interactive"}
-"""OpenAI's ``service_tier`` as a service class; other tiers say nothing."""
+TIER_CLASSES = {
+    "flex": "batch",
+    "batch": "batch",
+    "priority": "interactive",
+    "fast": "interactive",
+    "scale": "interactive",
+}
+"""OpenAI's ``service_tier`` as a service class; ``auto``, ``default`` and what is unknown say nothing."""
 
 
 @dataclass(slots=True)

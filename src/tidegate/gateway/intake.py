@@ -50,6 +50,8 @@ class Intake:
         self.models = models
         """Public names, in the order of the configuration."""
         self.asks_usage = asks_usage
+        self.class_headers: tuple[tuple[bytes, str], ...] = ()
+        """Names of the headers that class rules ask for, as on the wire and as text."""
         self.images_to: dict[str, str] = {}
         """By upstream: where its requests with images go instead."""
         self.balanced: frozenset[str] = frozenset()
@@ -84,6 +86,11 @@ class Intake:
             access.source(peer, fields) if access.has_proxies else peer,
             None if route.is_known else OTHER,
         )
+        request.path = route.path
+        if self.class_headers:
+            request.headers = {
+                text: fields[name].decode("latin-1").strip() for name, text in self.class_headers if name in fields
+            }
         call = Call(incoming, route, request_id, body)
         if X_REQUEST_ID in fields:
             request.key = request_id.decode("latin-1")
@@ -92,6 +99,10 @@ class Intake:
         if body is not None:
             self._take_body(request, call, body)
         return request, call
+
+    def ask_for(self, class_headers: tuple[str, ...]) -> None:
+        """The headers that class rules look at, in lower case; no others are read."""
+        self.class_headers = tuple((name.encode(), name) for name in class_headers)
 
     def cache_key(self, request: Request, call: Call) -> bytes | None:
         """Equal for calls of one tenant with the same bytes; None where no answer may be reused.

@@ -14,13 +14,17 @@ class ClassRule:
     service_class: str
     """The class of what it matches."""
     min_prompt_tokens: int | None = None
+    """The prompt has at least so many."""
     max_prompt_tokens: int | None = None
+    """The prompt has at most so many."""
     min_total_tokens: int | None = None
-    """Of prompt and wanted output of one answer together; without ``max_tokens`` the prompt alone counts."""
+    """Prompt and wanted output of one answer have at least so many; without ``max_tokens`` the prompt alone counts."""
     max_total_tokens: int | None = None
+    """The two have at most so many."""
     path: str | None = None
     """Such as ``/v1/completions``."""
     tenant: str | None = None
+    """Of the API key."""
     model: str | None = None
     """The public name."""
     header: str | None = None
