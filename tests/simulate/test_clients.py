@@ -85,6 +85,14 @@ def test_each_call_has_bits_of_its_own() -> None:
     assert len(set(draws)) == 2
 
 
+def test_whoever_has_waited_in_vain_may_be_gone_for_good() -> None:
+    clock = Clock()
+    clients = Clients(clock, tries=2, returns_after_timeout=False)
+    clients.start(ScriptedFront(lambda _call, _number: None), [demand()])
+    clock.run()
+    assert (clients.visits[0].ending, clients.visits[0].ended_at) == (Ending.TIMEOUT, 7.0)
+
+
 def test_a_user_of_a_closed_loop_calls_again_when_the_last_request_has_ended() -> None:
     clock = Clock()
     clients = Clients(clock, tries=1)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -153,5 +154,57 @@ def test_a_replay_may_have_more_engines_or_slower_ones() -> None:
     assert slow.engines[0].step == plain.engines[0].step.slowed(1.25)
     assert (slow.name, three.name) == ("azure-conv@1/slow", "azure-conv@2/3")
     assert len(three.engines) == 3
-    with pytest.raises(ConfigError, match="expected /slow or a number"):
+    with pytest.raises(ConfigError, match="expected /slow, /cached or a number"):
         find_scenario("azure-conv@1/quick")
+
+
+def test_one_of_four_steady_engines_may_be_slower_and_half_an_hour_may_be_asked_for() -> None:
+    slow, long = find_scenario("steady@0.6/one-slow").build(1), find_scenario("steady@0.6/long").build(1)
+    assert [engine.step == slow.engines[0].step for engine in slow.engines] == [True, True, True, False]
+    assert slow.engines[3].step == slow.engines[0].step.slowed(1.5)
+    assert (slow.name, long.name) == ("steady@0.6/one-slow", "steady@0.6/long")
+    assert long.demands[-1].at == pytest.approx(1800.0, abs=2.0)
+    assert {demand.patience_s for demand in long.demands} == {7.0}
+
+
+def test_a_thousand_questions_a_second_meet_engines_that_carry_a_quarter_of_them() -> None:
+    scenario, without = find_scenario("burst-1000").build(1), find_scenario("burst-1000@without").build(1)
+    assert float(scenario.notes["capacity_per_s"]) == pytest.approx(250.0, rel=0.05)
+    in_burst = [demand for demand in scenario.demands if 20.0 <= demand.at < 30.0]
+    assert len(in_burst) == pytest.approx(10_000, rel=0.05)
+    questions = [demand for demand in scenario.demands if demand.label == "question"]
+    assert sum(demand.prompt_tokens for demand in questions) / len(questions) == pytest.approx(200, rel=0.02)
+    contracts = [demand.prompt_tokens for demand in scenario.demands if demand.label == "contract"]
+    assert min(contracts) >= 2000
+    assert len(contracts) / len(scenario.demands) == pytest.approx(0.02, abs=0.005)
+    assert [demand.at for demand in without.demands] == [demand.at for demand in questions]
+
+
+def test_frames_come_25_times_a_second_from_each_stream_and_are_worthless_soon() -> None:
+    demands = find_scenario("video-12").build(1).demands
+    assert len(demands) == 12 * 25 * 60
+    first = [demand.at for demand in demands if demand.tenant == "stream-0"]
+    gaps = [after - before for before, after in pairwise(first)]
+    assert gaps == pytest.approx([0.04] * len(gaps))
+    assert {demand.worthless_after_s for demand in demands} == {0.2}
+    steps = [demand.output_tokens for demand in demands]
+    assert sum(steps) / len(steps) * 4 == pytest.approx(120, rel=0.01)
+    assert len({demand.tenant for demand in find_scenario("video-12@24").build(1).demands}) == 24
+    with pytest.raises(ConfigError, match="expected a number of streams"):
+        find_scenario("video-12@many")
+
+
+def test_others_do_the_same_whether_or_not_one_tenant_is_greedy() -> None:
+    calm, greedy = find_scenario("servegen@0.5").build(1), find_scenario("servegen@0.5/greedy").build(1)
+    name = calm.notes["average_tenant"]
+    others = [
+        [(demand.at, demand.tenant, demand.prompt_tokens) for demand in scenario.demands if demand.tenant != name]
+        for scenario in (calm, greedy)
+    ]
+    assert others[0] == others[1]
+    rates = [sum(demand.tenant == name and demand.at >= 60.0 for demand in each.demands) for each in (calm, greedy)]
+    assert rates[1] > 20 * rates[0]
+    assert {demand.label for demand in calm.demands} == {"average", "others"}
+    assert len({demand.tenant for demand in calm.demands}) > 40
+    with pytest.raises(ConfigError, match="expected /greedy"):
+        find_scenario("servegen@1/mean")

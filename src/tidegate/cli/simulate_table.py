@@ -82,6 +82,10 @@ def _rows(row: dict[str, Any]) -> dict[str, str]:
         rows[f"prompts {name}: in SLO, served"] = (
             f"{_percent(figures['in_slo_rate'])}, {_percent(figures['served_rate'])}"
         )
+    tenants = row.get("tenants")
+    if tenants:
+        gap = tenants["worst_gap_tokens"]
+        rows["worst gap of a tenant (tokens)"] = "-" if gap is None else f"{gap:.0f}"
     rows |= _memory(row.get("memory") or {}) | _pool(row.get("pool") or {})
     rows["simulated in (s)"] = _seconds(row["wall_s"])
     return rows

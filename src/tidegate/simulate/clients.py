@@ -20,7 +20,9 @@ LONGEST_RETRY_AFTER_S = 60.0
 
 
 class Clients:
-    def __init__(self, clock: Clock, tries: int, *, heeds_retry_after: bool = True) -> None:
+    def __init__(
+        self, clock: Clock, tries: int, *, heeds_retry_after: bool = True, returns_after_timeout: bool = True
+    ) -> None:
         self.visits: list[Visit] = []
         self.live = 0
         """Visits that have not ended, those to come included."""
@@ -28,6 +30,7 @@ class Clients:
         """Of every refused call, the seconds from the call to the refusal."""
         self._clock = clock
         self._tries = tries
+        self._returns_after_timeout = returns_after_timeout
         self._longest_s = LONGEST_RETRY_AFTER_S if heeds_retry_after else 0.0
         self._calls = 0
         self._next: Iterator[Demand] = iter(())
@@ -90,7 +93,10 @@ class Clients:
         if call.is_open and call.first_token_at is None:
             call.is_open = False
             self._front.leave(call)
-            self._come_back(call.visit, Ending.TIMEOUT, 0.0)
+            if self._returns_after_timeout:
+                self._come_back(call.visit, Ending.TIMEOUT, 0.0)
+            else:
+                self._end(call.visit, Ending.TIMEOUT)
 
     def _come_back(self, visit: Visit, ending: Ending, pause_s: float) -> None:
         if visit.calls >= self._tries:

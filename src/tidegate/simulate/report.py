@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from tidegate.simulate import breakdown, memory_figures
+from tidegate.simulate import breakdown, memory_figures, tenant_figures
 from tidegate.simulate.baselines.bound import FORMULA
 from tidegate.simulate.figures import e2e_s, is_good, p95_std_s, percentiles, share, spread, tokens_of, ttft_s, windows
 from tidegate.simulate.quantile import quantile
@@ -54,6 +54,7 @@ SCHEMA: dict[str, str] = {
     "recovery_s": "seconds from the end of the burst to the end of the last 1-s window (by first call, from the start "
     "of the burst on) whose P95 TTFT is above the SLO, an unanswered request counting as above; null without a burst",
     **breakdown.SCHEMA,
+    **tenant_figures.SCHEMA,
     **memory_figures.SCHEMA,
     "refusals": "refused calls (not requests) by the gateway's reason",
     "refused_after_s": "seconds from a call to its refusal, over refused calls; nulls without any",
@@ -90,6 +91,7 @@ def report(run: Run) -> dict[str, Any]:
         "recovery_s": None if burst is None else _recovery_s(visits, slo, burst),
         "classes": breakdown.classes(visits, slo),
         "prompt_lengths": breakdown.prompt_lengths(visits, slo),
+        "tenants": tenant_figures.tenants(visits, slo),
         "memory": None if run.watch is None else memory_figures.memory(run.watch),
         "pool": None if run.watch is None else memory_figures.pool(run.watch),
         "refusals": dict(sorted(run.refusals.items())),

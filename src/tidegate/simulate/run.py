@@ -40,7 +40,12 @@ def simulate(scenario_name: str, policy_name: str, seed: int) -> Run:
     policy = find_policy(policy_name)
     scenario = find_scenario(scenario_name).build(seed)
     clock = Clock()
-    clients = Clients(clock, scenario.tries, heeds_retry_after=scenario.heeds_retry_after)
+    clients = Clients(
+        clock,
+        scenario.tries,
+        heeds_retry_after=scenario.heeds_retry_after,
+        returns_after_timeout=scenario.returns_after_timeout,
+    )
     setup = policy(Stage(scenario, seed, clock, clients))
     watch = Watch(scenario, setup.front, setup.replicas, clients, clock)
     clock.schedule(clock.now, watch.look)

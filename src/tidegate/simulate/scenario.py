@@ -67,6 +67,8 @@ class Scenario:
     """Calls that a client makes at most for one request."""
     heeds_retry_after: bool = True
     """False: a refused client comes back as soon as one that lost patience."""
+    returns_after_timeout: bool = True
+    """False: whoever has waited in vain is gone, and only those that were refused call again."""
     loop: ClosedLoop | None = None
     """None: calls come at their times, whatever became of those before."""
     burst: Burst | None = None

@@ -8,15 +8,18 @@ from difflib import get_close_matches
 from tidegate.errors import ConfigError
 from tidegate.simulate.scenario import ScenarioBuilder
 from tidegate.simulate.scenarios.campaign import campaign_bare, retry_storm
+from tidegate.simulate.scenarios.customer_service import ThousandPerSecond
 from tidegate.simulate.scenarios.giant import GiantAmongShorts
 from tidegate.simulate.scenarios.jitter import Jitter
 from tidegate.simulate.scenarios.mixed import Mixed
 from tidegate.simulate.scenarios.replay import azure_code, azure_conv, mooncake
+from tidegate.simulate.scenarios.servegen import ServeGen
 from tidegate.simulate.scenarios.sessions import Sessions
 from tidegate.simulate.scenarios.silence import SilenceThenBurst
 from tidegate.simulate.scenarios.steady import Steady
 from tidegate.simulate.scenarios.three_models import ThreeModels
 from tidegate.simulate.scenarios.tight_memory import TightMemory
+from tidegate.simulate.scenarios.video import Video
 
 SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "steady": Steady.parse,
@@ -29,6 +32,9 @@ SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "jitter": Jitter.parse,
     "mixed-2x": Mixed.twice,
     "mixed": Mixed.parse,
+    "servegen": ServeGen.parse,
+    "burst-1000": ThousandPerSecond.parse,
+    "video-12": Video.parse,
     "sessions": Sessions.parse,
     "azure-conv": azure_conv,
     "azure-code": azure_code,
@@ -36,7 +42,8 @@ SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
 }
 
 SCENARIO_HELP: dict[str, str] = {
-    "steady": "4 x A100, chat lengths, Poisson; steady@0.75 = share of capacity",
+    "steady": "4 x A100, chat lengths, Poisson; steady@0.75 = share of capacity, /one-slow: one of them 1.5 x slow, "
+    "/long: half an hour with clients that leave after 7 s",
     "campaign-bare": "4 x A100, 80 % short and 20 % long, at 40 s a step to 4.2 x base for 15 s; @heedless: "
     "clients ignore Retry-After",
     "retry-storm": "4 x A100 at 70 %, for 10 s 4.2 x that, clients leave after 5 s and call again at once; @zombie: "
@@ -50,6 +57,10 @@ SCENARIO_HELP: dict[str, str] = {
     "jitter": "100 users in a closed loop on six A100, one of them 1.5 x slow; @equal: all alike",
     "mixed-2x": "azure-conv@2, half of class interactive with TTFT 1.5 s, half of class relaxed with 20 s",
     "mixed": "the same at mixed@K times the trace",
+    "servegen": "tenants of very different size on four A100; servegen@0.9 = share of capacity, /greedy: an average "
+    "tenant sends 50 x its usual traffic from 60 s on",
+    "burst-1000": "1000 questions a second for 10 s on A10s that carry 250, with some contracts; @without them",
+    "video-12": "12 streams x 25 frames a second on one engine, frames worthless after 200 ms; @N streams",
     "sessions": "conversations on four A100 with a prefix cache; @R: turns per second; policy tidegate:no-affinity "
     "does not ask who has read a prompt",
     "azure-conv": "Azure 2023 chat trace on one A100; azure-conv@K runs it K times as fast, @K/N on N engines, @K/slow "
