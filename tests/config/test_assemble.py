@@ -23,6 +23,7 @@ def test_every_policy_is_reached_by_a_key(tmp_path: Path) -> None:
         limits: {adaptive: {initial: 7}, prefill: {floor_tokens: 7}}
         tail: {timeouts: {multiplier: 7}, breaker: {probes: 7}}
         marks: {trigger_count: 7}
+        balance: {slow_start_s: 7}
         ladder: {order: [error]}
         retries: {most: 7}
         quota: {max_in_flight: 7}

@@ -42,6 +42,7 @@ def path_config(settings: Settings) -> PathConfig:
         timeouts=replace(settings.tail.timeouts, enabled=settings.tail.enabled and settings.tail.timeouts.enabled),
         breaker=replace(settings.tail.breaker, enabled=settings.tail.enabled and settings.tail.breaker.enabled),
         marks=replace(settings.marks, enabled=settings.tail.enabled and settings.marks.enabled),
+        balance=settings.balance,
         ladder=settings.ladder,
         retries=settings.retries,
         quota=settings.quota,
@@ -73,7 +74,9 @@ def replica_configs(settings: Settings) -> Iterator[ReplicaConfig]:
     for plan in slot_plans(settings):
         grace_s = plan.abort_grace_s
         group = group_of(settings.pools, plan.upstream, plan.replica)
-        known = ReplicaConfig(name=plan.replica, upstream=plan.upstream, capacity=plan.capacity(), group=group)
+        known = ReplicaConfig(
+            name=plan.replica, upstream=plan.upstream, capacity=plan.capacity(), group=group, domain=plan.domain
+        )
         yield known if grace_s is None else replace(known, abort_grace_s=grace_s)
 
 

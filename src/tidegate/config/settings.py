@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
+from tidegate.config.balance import Balance
 from tidegate.config.ladder import Ladder, Retries
 from tidegate.config.lens import Lens
 from tidegate.config.limits import Limits
@@ -21,6 +22,7 @@ from tidegate.config.shaping import DEFAULT_CLASSES, Classes, Shaping
 from tidegate.config.slots import Slots
 from tidegate.config.tail import Marks, Tail
 from tidegate.config.upstreams import Upstream
+from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.marks import MarksConfig
 from tidegate.policy.quota import QuotaConfig
@@ -55,6 +57,7 @@ class Settings(Section):
     limits: Limits = Limits()
     tail: Tail = Tail()
     marks: Marks = MarksConfig()
+    balance: Balance = BalanceConfig()
     ladder: Ladder = LadderConfig()
     retries: Retries = RetriesConfig()
     quota: Quota = QuotaConfig()

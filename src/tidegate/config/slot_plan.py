@@ -41,6 +41,8 @@ class SlotPlan:
     asked_sequences: int | None = None
     context_tokens: int | None = None
     abort_grace_s: float | None = None
+    domain: str = ""
+    """What the replica shares with others that can fail at once."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -113,6 +115,7 @@ def plan_replica(replica: Replica, name: str, path: Path, slots: Slots) -> SlotP
         asked_sequences=replica.sequences,
         context_tokens=replica.context_tokens,
         abort_grace_s=replica.abort_grace_s,
+        domain=replica.domain or "",
         warnings=warnings,
     )
 

@@ -72,6 +72,9 @@ class Replica(Section):
     priority: bool = False
     """Send the service class as vLLM's ``priority`` (SPEC S3-04). Only for a vLLM started with ``--scheduling-policy
     priority``: another refuses such requests."""
+    domain: Annotated[str, Field(min_length=1)] | None = None
+    """What it shares with others that can fail at once, such as ``zone-a``: a retry prefers another one, and of more
+    than 16 replicas two of different domains are compared."""
     abort_grace_s: Annotated[float, Field(ge=0)] | None = None
     """How long an aborted attempt keeps its slots when the engine never confirms. Default: by engine."""
 

@@ -3,8 +3,8 @@
 * Up to ``MOST_SCANNED`` replicas are all looked at; of more, two drawn ones, of two failure domains where there are
   two, and those that hold the most of the prompt; if none of these is open, all.
 * Who holds a part of the prompt has less to read, which the cost knows. It knows so only of a replica that has no
-  more than ``bounded_load`` × the mean of running sequences (consistent hashing with bounded loads, 1608.01350;
-  1.25 is KubeAI's): a hot prefix spreads instead of piling up.
+  more than ``bounded_load`` × the mean of running sequences (consistent hashing with bounded loads, 1608.01350):
+  a hot prefix spreads instead of piling up. KubeAI's bound is 1.25; docs/policies/balance.md has what that and 1.5 give.
 * A retry goes to another failure domain than the attempt before, where one is open.
 """
 
@@ -28,8 +28,8 @@ MOST_HOLDERS = 2
 class BalanceConfig:
     prefix_affinity: bool = True
     """Count the part of a prompt that a replica has lately read as read."""
-    bounded_load: float = 1.25
-    """Not of a replica that runs more than this multiple of the mean."""
+    bounded_load: float = 1.5
+    """Not of a replica that runs more than this multiple of the mean of running sequences."""
     slow_start_s: float = 10.0
     """A replica that is new, has come back or whose breaker has closed reaches its full part of the traffic within
     this time; 0: at once."""

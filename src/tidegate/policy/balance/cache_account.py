@@ -14,13 +14,16 @@ LEARNING_RATE = 0.3
 
 
 class CacheAccount:
-    __slots__ = ("_expected_tokens", "_found_tokens", "_since", "read_tokens", "trust")
+    __slots__ = ("_expected_tokens", "_found_tokens", "_since", "is_told", "read_tokens", "trust")
 
     def __init__(self) -> None:
         self.read_tokens = 0
         """Prompt tokens that it was given to compute; the age of what it holds is counted in them."""
         self.trust = 1.0
         """Share of the expected hits that the engine finds, at most 1; 1.0 where it does not tell."""
+        self.is_told = False
+        """The engine says what it finds. Of one that does not, hits are hoped for in the choice, but not counted
+        on in the work that it has before it."""
         self._since = 0
         """What it read before this count is gone."""
         self._expected_tokens = 0
@@ -41,6 +44,7 @@ class CacheAccount:
             self._since, self._expected_tokens, self._found_tokens = self.read_tokens, 0, None
             return
         found, known = reading.prefix_found_tokens, self._found_tokens
+        self.is_told = found is not None
         if found is None:
             return
         if known is None:

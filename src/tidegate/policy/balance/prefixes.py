@@ -42,7 +42,7 @@ class Prefixes:
         return found
 
     def note(self, request: Request, replica: Replica) -> int:
-        """The request goes to ``replica``; returns the tokens that it is expected to hold of it by now.
+        """The request goes to ``replica``; returns the tokens of it that need not be counted as work.
 
         Who finds the longest beginning again is taken to find all of this prompt: it has no longer one in common
         with it, so it is most likely the next turn of the same conversation.
@@ -61,7 +61,7 @@ class Prefixes:
             longest = False
         while len(held) > MOST_PREFIXES:
             del held[next(iter(held))]
-        return believed
+        return believed if cache.is_told else 0
 
     def keep(self, replicas: list[Replica]) -> None:
         """Forget everybody else: they are gone, and their KV with them."""
