@@ -75,9 +75,10 @@ class Served:
         where = f"{self.api}/v1/chat/completions"
         return await fetch(where, method="POST", headers=headers, body=json.dumps(body).encode(), timeout_s=WITHIN_S)
 
-    async def ask(self, path: str, method: str = "GET") -> tuple[int, Any]:
+    async def ask(self, path: str, method: str = "GET", body: object = None) -> tuple[int, Any]:
         """Status and JSON of an admin path."""
-        reply = await fetch(f"{self.admin}{path}", method=method, timeout_s=WITHIN_S)
+        sent = b"" if body is None else json.dumps(body).encode()
+        reply = await fetch(f"{self.admin}{path}", method=method, body=sent, timeout_s=WITHIN_S)
         return reply.status, json.loads(reply.body)
 
     async def ended(self) -> int:

@@ -113,6 +113,59 @@ def test_running_requests_end_before_the_service_does(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_an_operator_changes_parameters_while_a_stream_runs(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            ScriptedUpstream() as upstream,
+            serving("--upstream", f"chat={upstream.url}", *FREE_PORTS, folder=tmp_path) as served,
+        ):
+            await served.printed("Try: curl")
+            upstream.hold.clear()
+            running = asyncio.create_task(served.chat("chat", "slow", stream=True))
+            await upstream.is_asked.wait()
+            patch = {"retries": {"ratio": 0.2}, "upstreams.chat.replicas[0].sequences": 3}
+            status, tried = await served.ask("/admin/config?dry_run=1", "PATCH", patch)
+            assert (status, tried["applied"], "retries.ratio: 0.1 -> 0.2" in tried["changes"]) == (200, False, True)
+            assert (await served.ask("/admin/view"))[1]["replicas"]["chat-0"]["sequences"] != 3
+            assert (await served.ask("/admin/config", "PATCH", patch))[1]["applied"] is True
+            assert (await served.ask("/admin/view"))[1]["replicas"]["chat-0"]["sequences"] == 3
+            _, config = await served.ask("/admin/config")
+            assert (config["values"]["retries.ratio"], config["origins"]["retries.ratio"]) == (0.2, "admin API")
+            await served.printed("audit: admin API, 127.0.0.1: config: retries.ratio: 0.1 -> 0.2")
+
+            status, refused = await served.ask("/admin/config", "PATCH", {"retries": {"ratio": 7}, "server.port": 1})
+            assert (status, refused["applied"], len(refused["problems"])) == (422, False, 1)
+            status, refused = await served.ask("/admin/config", "PATCH", {"server.port": 1})
+            assert (status, refused["problems"]) == (422, ["server.port: is read at the start only"])
+            assert (await served.ask("/admin/reload", "POST"))[1] == {"applied": True, "changes": [], "problems": []}
+            assert (await served.ask("/admin/config", "DELETE"))[1]["applied"] is True
+            assert "retries.ratio" not in (await served.ask("/admin/config"))[1]["origins"]
+            assert [each["what"] for each in (await served.ask("/admin/audit"))[1]["entries"]] == ["config"] * 4
+            upstream.hold.set()
+            assert (await running).body.endswith(b"data: [DONE]\n\n")
+            assert await served.stop() == 0
+
+    asyncio.run(run())
+
+
+def test_a_changed_file_overtakes_what_an_operator_set(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with ScriptedUpstream() as upstream:
+            file, engine = tmp_path / "tidegate.yaml", f"upstreams: {{chat: {{replicas: ['{upstream.url}']}}}}\n"
+            file.write_text(engine)
+            async with serving(*FREE_PORTS, folder=tmp_path) as served:
+                await served.printed("Try: curl")
+                await served.ask("/admin/config", "PATCH", {"retries": {"ratio": 0.2, "most": 50}})
+                file.write_text(f"{engine}retries: {{ratio: 0.3}}\n")
+                served.process.send_signal(signal.SIGHUP)
+                await served.printed("retries.ratio: has changed below the admin API's value, which is gone")
+                values = (await served.ask("/admin/config"))[1]["values"]
+                assert (values["retries.ratio"], values["retries.most"]) == (0.3, 50.0)
+                assert await served.stop() == 0
+
+    asyncio.run(run())
+
+
 def test_a_second_signal_kills_at_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with (

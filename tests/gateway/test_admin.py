@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 
 from tests.lens.rows import row, unsent
 from tidegate.gateway.admin import Reloaded, admin_app
+from tidegate.gateway.audit import Audit
 from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ParentFacts
 from tidegate.lens.metrics import Metrics
@@ -29,6 +31,9 @@ class Panel:
         self.reloaded = Reloaded(changes=["replica chat-1 added"])
         self.drained: list[tuple[str, bool]] = []
         self.slept: list[tuple[str, bool]] = []
+        self.patches: list[tuple[object, bool]] = []
+        self.asked_by: list[str] = []
+        self.audit = Audit(lambda _level, _text: None, clock=lambda: 5.0)
 
     def unix_minus_monotonic_s(self) -> float:
         return 1e9
@@ -45,14 +50,22 @@ class Panel:
     async def snapshot(self) -> Snapshot | None:
         return Metrics(["chat"], ["interactive"], 1.0).snapshot({}, 0) if self.is_answering else None
 
-    async def reload(self) -> Reloaded:
+    async def reload(self, who: str) -> Reloaded:
+        self.asked_by.append(who)
         return self.reloaded
 
-    async def sleep(self, replica: str, on: bool) -> str:
+    async def change(self, patch: Mapping[str, Any] | None, who: str, *, is_dry: bool) -> Reloaded:
+        self.asked_by.append(who)
+        self.patches.append((patch, is_dry))
+        return self.reloaded
+
+    async def sleep(self, replica: str, on: bool, who: str) -> str:
+        self.asked_by.append(who)
         self.slept.append((replica, on))
         return "" if replica == "org/chat-0" else f"{replica} is no vLLM of ours"
 
-    async def drain(self, replica: str, on: bool) -> bool:
+    async def drain(self, replica: str, on: bool, who: str) -> bool:
+        self.asked_by.append(who)
         self.drained.append((replica, on))
         return replica == "chat-0"
 
@@ -134,6 +147,37 @@ def test_reload_tells_the_difference_or_keeps_the_old_and_tells_the_problems(cli
     panel.reloaded = Reloaded(problems=["tidegate.yaml:3:5: server.port: must be a number"])
     answer = client.post("/admin/reload")
     assert (answer.status_code, answer.json()["applied"]) == (422, False)
+
+
+def test_a_change_is_tried_applied_and_taken_back(client: TestClient, panel: Panel) -> None:
+    patch = {"retries": {"ratio": 0.2}}
+    tried = client.patch("/admin/config?dry_run=1", json=patch)
+    assert (tried.status_code, tried.json()["applied"], tried.json()["changes"]) == (200, False, panel.reloaded.changes)
+    assert client.patch("/admin/config", json=patch).json()["applied"] is True
+    assert client.delete("/admin/config").json()["applied"] is True
+    assert panel.patches == [(patch, True), (patch, False), (None, False)]
+    panel.reloaded = Reloaded(problems=["admin API: retries.ratio: must be at most 1", "admin API: a: unknown key"])
+    refused = client.patch("/admin/config", json=patch)
+    assert (refused.status_code, refused.json()["problems"]) == (422, panel.reloaded.problems)
+
+
+@pytest.mark.parametrize(("query", "body", "code"), [("?dry_run=yes", "{}", "bad_dry_run"), ("", "[1]", "bad_patch")])
+def test_a_change_that_cannot_be_read_is_a_400(client: TestClient, query: str, body: str, code: str) -> None:
+    answer = client.patch(f"/admin/config{query}", content=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
+
+
+def test_the_audit_is_shown_and_names_address_and_token(panel: Panel) -> None:
+    token = hashlib.sha256(b"letmein").hexdigest()
+    client = TestClient(admin_app(panel, (token,)), client=("10.0.0.9", 1234))
+    holder = {"authorization": "Bearer letmein"}
+    assert client.patch("/admin/config", json={"a": 1}).status_code == 401
+    for method, path in (("PATCH", "config"), ("POST", "reload"), ("POST", "drain?replica=chat-0")):
+        assert client.request(method, f"/admin/{path}", headers=holder, content=b"{}").status_code == 200
+    assert panel.asked_by == [f"admin API, 10.0.0.9, token {token[:8]}"] * 3
+    panel.audit.note("file", "reload", ["a: 1 -> 2"])
+    (entry,) = client.get("/admin/audit", headers=holder).json()["entries"]
+    assert entry == {"at_unix_s": 5.0, "who": "file", "what": "reload", "changes": ["a: 1 -> 2"], "problems": []}
 
 
 def test_a_replica_is_drained_and_taken_back(client: TestClient, panel: Panel) -> None:

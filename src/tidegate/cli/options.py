@@ -12,6 +12,7 @@ import typer
 
 from tidegate.cli.settled import settled
 from tidegate.config import Settings, load, set_flags, upstream_flags
+from tidegate.config.flags import Overrides
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", "-c", help="The YAML. Default: tidegate.yaml here, or none.")
@@ -29,16 +30,21 @@ Schema = Annotated[bool, typer.Option("--schema", help="Say what each field of t
 
 
 def configured(
-    config: Path | None, upstreams: Sequence[str] | None, sets: Sequence[str] | None, **flags: object
+    config: Path | None,
+    upstreams: Sequence[str] | None,
+    sets: Sequence[str] | None,
+    live: Overrides | None = None,
+    **flags: object,
 ) -> Settings:
     """Settings from all layers; ``flags`` are dotted keys with ``__`` for the dot, None for not given.
 
-    ``configured(None, None, None, server__port=9000)``. Raises ConfigError.
+    ``configured(None, None, None, server__port=9000)``. ``live``: what an operator set while the service runs. Raises
+    ConfigError.
     """
     overrides: dict[tuple[str | int, ...], object] = dict(upstream_flags(upstreams or ()))
     overrides.update({tuple(key.split("__")): value for key, value in flags.items() if value is not None})
     overrides.update(set_flags(sets or ()))
-    return settled(load(config, overrides, os.environ))
+    return settled(load(config, overrides, os.environ, live=live))
 
 
 def print_json(value: Any) -> None:

@@ -14,7 +14,7 @@ from tidegate.cli.options import ConfigFile, Sets, Upstreams, configured
 from tidegate.cli.replicas import model_name
 from tidegate.cli.serving import Serving
 from tidegate.config import Settings
-from tidegate.config.flags import is_named
+from tidegate.config.flags import Overrides, is_named
 from tidegate.config.upstreams import Replica
 from tidegate.gateway.composition import endpoint_of
 
@@ -51,9 +51,9 @@ def serve(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
     named = asyncio.run(named_upstreams(upstream or ()))
 
-    def read_config() -> Settings:
-        settings = configured(config, named, sets, **flags)
-        return settings if settings.upstreams else configured(config, [EMBEDDED], sets, **flags)
+    def read_config(live: Overrides) -> Settings:
+        settings = configured(config, named, sets, live, **flags)
+        return settings if settings.upstreams else configured(config, [EMBEDDED], sets, live, **flags)
 
     raise typer.Exit(asyncio.run(run(read_config)))
 
@@ -76,7 +76,7 @@ async def _named(url: str) -> str:
     return f"{name}={url}"
 
 
-async def run(read_config: Callable[[], Settings]) -> int:
+async def run(read_config: Callable[[Overrides], Settings]) -> int:
     """Serve until a signal; the exit status. Raises TidegateError when it cannot start."""
     return await Serving(read_config, say).run()
 

@@ -10,20 +10,24 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from tidegate.cli.replicas import Replicas
 from tidegate.cli.sleeping import Sleeping
 from tidegate.cli.start_log import address_line, plan_lines, ready_lines
 from tidegate.config import Settings as Config
-from tidegate.config.origin import dotted
+from tidegate.config.flags import Overrides
+from tidegate.config.live import LiveLayer
+from tidegate.config.origin import DEFAULT, dotted
 from tidegate.config.reload import Change, diff, shown
 from tidegate.config.section import plain
 from tidegate.config.tree import leaves
 from tidegate.errors import ConfigError, TidegateError
 from tidegate.gateway.admin import Reloaded, admin_app
 from tidegate.gateway.admin_server import AdminServer
+from tidegate.gateway.audit import Audit
 from tidegate.gateway.composition import compose, keep_started, plans_told, pool_lines
 from tidegate.gateway.file_watch import watch
 from tidegate.gateway.messages import Ready
@@ -42,13 +46,16 @@ KILLED = 130
 class Serving:
     """One run of the service; implements ``gateway.admin.Control``.
 
-    ``read_config`` reads the configuration afresh and raises ConfigError; ``say`` writes a log line.
+    ``read_config`` reads the configuration afresh, with what operators set laid over it, and raises ConfigError;
+    ``say`` writes a log line.
     """
 
-    def __init__(self, read_config: Callable[[], Config], say: Say) -> None:
+    def __init__(self, read_config: Callable[[Overrides], Config], say: Say) -> None:
         self._read_config = read_config
         self._say = say
-        self._config = config = read_config()
+        self._live = LiveLayer()
+        self._config = config = read_config(self._live.overrides())
+        self.audit = Audit(say, time.time)
         self._stopping = asyncio.Event()
         self._orders: asyncio.Queue[Callable[[], Coroutine[Any, Any, object]]] = asyncio.Queue()
         self._swapping = asyncio.Lock()
@@ -152,7 +159,7 @@ class Serving:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._on_stop_signal)
         loop.add_signal_handler(signal.SIGTERM, self._on_stop_signal)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self._orders.put_nowait(self.reload))
+        loop.add_signal_handler(signal.SIGHUP, lambda: self._orders.put_nowait(partial(self.reload, "SIGHUP")))
 
     def _on_stop_signal(self) -> None:
         if self._stopping.is_set():
@@ -238,8 +245,10 @@ class Serving:
     def config(self) -> dict[str, Any]:
         """Part of ``Control``: every key in force, and where it came from when somebody set it."""
         values = {dotted(path): shown(self._config, path, value) for path, value in leaves(plain(self._config))}
+        origins = {path: self._config.origin(path) for path, _ in leaves(plain(self._config))}
+        set_by = {dotted(path): each.place() for path, each in origins.items() if each is not DEFAULT}
         file = None if self._config.file is None else str(self._config.file)
-        return {"file": file, "warnings": list(self._config.warnings), "values": values}
+        return {"file": file, "warnings": list(self._config.warnings), "values": values, "origins": set_by}
 
     async def view(self) -> dict[str, Any] | None:
         """Part of ``Control``."""
@@ -249,44 +258,67 @@ class Serving:
         """Part of ``Control``."""
         return await self._parent.snapshot()
 
-    async def drain(self, replica: str, on: bool) -> bool:
+    async def drain(self, replica: str, on: bool, who: str) -> bool:
         """Part of ``Control``."""
         done = await self._parent.drain_replica(replica, on)
         if done:
-            self._say("info", f"by order of an operator, {replica} {'drains' if on else 'takes requests again'}")
+            self.audit.note(who, "drain", [f"{replica} {'drains' if on else 'takes requests again'}"])
         return done
 
-    async def sleep(self, replica: str, on: bool) -> str:
+    async def sleep(self, replica: str, on: bool, who: str) -> str:
         """Part of ``Control``."""
         engine = self.replicas.sleeper(replica)
         if engine is None:
             return f"{replica} is no vLLM of ours with can_sleep set; see upstreams.<name>.engine"
-        problem = await Sleeping(self.drain, self.view, self._config.server.drain_s).order(replica, engine, on)
+        draining = partial(self.drain, who=who)
+        problem = await Sleeping(draining, self.view, self._config.server.drain_s).order(replica, engine, on)
         self.polling.poll_soon(replica)
-        self._say("warning" if problem else "info", problem or f"{replica} {'sleeps' if on else 'is awake'}")
+        self.audit.note(who, "sleep", [f"{replica} {'sleeps' if on else 'is awake'}"], [problem] if problem else [])
         return problem
 
-    async def reload(self) -> Reloaded:
+    async def reload(self, who: str = "file") -> Reloaded:
         """Part of ``Control``; also at SIGHUP and when the file changes."""
         async with self._swapping:
             try:
-                changes, problems = await self._reload()
+                others = self._read_config({})
+                live, overtaken = self._live.without_overtaken(others)
+                changes, problems = await self._take(live, self._read_config(live.overrides()))
             except (ConfigError, TidegateError) as error:
-                changes, problems = [], error.problems if isinstance(error, ConfigError) else [str(error)]
+                overtaken, changes, problems = [], [], _problems_of(error)
         self.facts.config_is_current = not problems
         for problem in problems:
             self._say("error", f"reload refused, the old configuration stays: {problem}")
         if not problems:
             self.facts.config_loaded_at = time.time()
             self._say("info", f"reloaded: {len(changes)} keys differ")
-        for change in changes:
-            self._say("info", f"reload: {change.line()}")
-        return Reloaded([change.line() for change in changes], problems)
+        lines = [change.line() for change in changes]
+        lines += [f"{dotted(path)}: has changed below the admin API's value, which is gone" for path in overtaken]
+        if lines or problems:
+            self.audit.note(who, "reload", lines, problems)
+        return Reloaded(lines, problems)
 
-    async def _reload(self) -> tuple[list[Change], list[str]]:
-        config = self._read_config()
+    async def change(self, patch: Mapping[str, Any] | None, who: str, *, is_dry: bool) -> Reloaded:
+        """Part of ``Control``."""
+        async with self._swapping:
+            try:
+                live = LiveLayer() if patch is None else self._live.patched(patch, self._read_config({}))
+                config = self._read_config(live.overrides())
+                changes, problems = diff(self._config, config), []
+                problems = [f"{dotted(path)}: is read at the start only" for path in live.needing_restart()]
+                if not is_dry and not problems:
+                    changes, problems = await self._take(live, config)
+            except (ConfigError, TidegateError) as error:
+                changes, problems = [], _problems_of(error)
+        lines = [change.line() for change in changes]
+        if not is_dry:
+            self.audit.note(who, "config", lines, problems)
+        return Reloaded([] if problems else lines, problems)
+
+    async def _take(self, live: LiveLayer, config: Config) -> tuple[list[Change], list[str]]:
+        """Swap ``config`` in, made with ``live`` over all else; what differs, and why that could not be."""
         changes = diff(self._config, config)
         if not changes:
+            self._live = live
             return [], []
         in_force = keep_started(self._config, config)
         if not in_force.upstreams:
@@ -296,5 +328,9 @@ class Serving:
         if problem:
             await self.replicas.recognise(self._config)
             return [], [problem]
-        self._config = in_force
+        self._config, self._live = in_force, live
         return changes, []
+
+
+def _problems_of(error: Exception) -> list[str]:
+    return error.problems if isinstance(error, ConfigError) else [str(error)]

@@ -1,7 +1,7 @@
 """Reads every layer and gives ``Settings``, or all that is wrong with them at once.
 
-Precedence, strongest first: flags, ``TIDEGATE__SECTION__KEY``, the accepted aliases, the YAML file,
-``config/stability.json``, defaults.
+Precedence, strongest first: what the admin API set, flags, ``TIDEGATE__SECTION__KEY``, the accepted aliases, the
+YAML file, ``config/stability.json``, defaults.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidegate.config import environment
 from tidegate.config.assemble import slot_plans
 from tidegate.config.document import Document, read_document
 from tidegate.config.flags import Overrides, flag_origin
-from tidegate.config.origin import DEFAULT, Kind, Origin, Path, dotted
+from tidegate.config.origin import ADMIN_API, DEFAULT, Kind, Origin, Path, dotted
 from tidegate.config.problem import Problem
 from tidegate.config.section import plain
 from tidegate.config.settings import Provenance, Settings
@@ -62,10 +62,15 @@ class _Gathered:
 
 
 def load(
-    path: FilePath | None, overrides: Overrides, env: Mapping[str, str], folder: FilePath = FilePath()
+    path: FilePath | None,
+    overrides: Overrides,
+    env: Mapping[str, str],
+    folder: FilePath = FilePath(),
+    live: Overrides | None = None,
 ) -> Settings:
     """The configuration from ``path``, or from ``tidegate.yaml`` in ``folder``, or from none.
 
+    ``live``: what an operator set while the service runs (``config.live``).
     Raises ConfigError with every problem, each as ``file:line:col: section.key: message``.
     """
     gathered = _Gathered()
@@ -75,6 +80,8 @@ def load(
     for key, value in overrides.items():
         _override(gathered, key, value)
     _read_prefix_caching(gathered, env)
+    for key, value in (live or {}).items():
+        gathered.put(key, value, ADMIN_API)
     _apply_mode(gathered)
     checked = check_values(gathered.tree, env, gathered.unset)
     problems = gathered.problems + checked.problems
@@ -192,7 +199,7 @@ def _sort_key(problem: Problem, tree: Tree) -> tuple[bool, str, int, int]:
         at = re.search(r":(\d+):(\d+)$", problem.place)
         line, column = (int(at[1]), int(at[2])) if at else (0, 0)
         return False, problem.place.removesuffix(at[0] if at else ""), line, column
-    return origin.kind in (Kind.ALIAS, Kind.ENV, Kind.FLAG), origin.source, origin.line, origin.column
+    return origin.kind in (Kind.ALIAS, Kind.ENV, Kind.FLAG, Kind.API), origin.source, origin.line, origin.column
 
 
 def _nearest(path: Path, tree: Tree) -> Origin:

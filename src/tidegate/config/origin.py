@@ -18,6 +18,8 @@ class Kind(Enum):
     ALIAS = "alias"
     ENV = "env"
     FLAG = "flag"
+    API = "admin API"
+    """Set while the service runs."""
     MODE = "mode"
     """Forced by ``mode: dev``."""
 
@@ -51,6 +53,7 @@ class Origin:
 
 
 DEFAULT = Origin(Kind.DEFAULT)
+ADMIN_API = Origin(Kind.API, "admin API")
 
 
 def dotted(path: Path) -> str:

@@ -21,6 +21,11 @@ RESTART: tuple[Path, ...] = (
 """Bound or sized once, at start. ``upstreams.<name>.engine`` is too."""
 
 
+def is_bound_at_start(path: Path) -> bool:
+    is_engine = path[:1] == ("upstreams",) and path[2:3] == ("engine",)
+    return is_engine or any(path[: len(each)] == each for each in RESTART)
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One key that differs. None: it is not there."""
@@ -32,8 +37,7 @@ class Change:
     @property
     def needs_restart(self) -> bool:
         """The running process keeps the old value until it is started again."""
-        is_engine = self.path[:1] == ("upstreams",) and self.path[2:3] == ("engine",)
-        return is_engine or any(self.path[: len(each)] == each for each in RESTART)
+        return is_bound_at_start(self.path)
 
     def line(self) -> str:
         """``tail.timeouts.multiplier: 3.0 -> 4.0``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tidegate.gateway.audit import Audit
 from tidegate.lens.counted import Snapshot
 from tidegate.lens.explain import explain, phases_s
 from tidegate.lens.exposition import ParentFacts, render
@@ -31,7 +32,7 @@ DEFAULT_LIMIT = 100
 
 @dataclass(slots=True)
 class Reloaded:
-    """What became of a reload. ``problems`` empty: the new configuration is in force."""
+    """What became of a reload, or of a change. ``problems`` empty: the new configuration is in force."""
 
     changes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -48,6 +49,10 @@ class Control(Protocol):
     def facts(self) -> ParentFacts:
         """What the parent knows, for the metrics."""
 
+    @property
+    def audit(self) -> Audit:
+        """Who changed what."""
+
     def unix_minus_monotonic_s(self) -> float:
         """Added to a row's times it gives Unix time."""
 
@@ -55,7 +60,7 @@ class Control(Protocol):
         """Why no request can be served now; "" when one can."""
 
     def config(self) -> dict[str, Any]:
-        """The effective configuration, without secrets."""
+        """The effective configuration, and where each value that somebody set comes from; without secrets."""
 
     async def view(self) -> dict[str, Any] | None:
         """``Path.view`` of this moment; None when the data process does not answer."""
@@ -63,13 +68,17 @@ class Control(Protocol):
     async def snapshot(self) -> Snapshot | None:
         """None when the data process does not answer."""
 
-    async def reload(self) -> Reloaded:
+    async def reload(self, who: str) -> Reloaded:
         """Read the configuration again and swap it in, or keep the old one."""
 
-    async def sleep(self, replica: str, on: bool) -> str:
+    async def change(self, patch: Mapping[str, Any] | None, who: str, *, is_dry: bool) -> Reloaded:
+        """Lay ``patch`` over the running configuration (None: take back all that was laid over it), or, when
+        ``is_dry``, only say what that would change."""
+
+    async def sleep(self, replica: str, on: bool, who: str) -> str:
         """Send an engine to sleep or wake it; why that was not done, "" when it was."""
 
-    async def drain(self, replica: str, on: bool) -> bool:
+    async def drain(self, replica: str, on: bool, who: str) -> bool:
         """Take a replica out of service, or back in. False: there is no such replica."""
 
 
@@ -92,6 +101,8 @@ def admin_app(control: Control, token_digests: tuple[str, ...] = ()) -> Starlett
         Route("/metrics", admin.metrics),
         Route("/admin/view", guard(admin.view)),
         Route("/admin/config", guard(admin.config)),
+        Route("/admin/config", guard(admin.change), methods=["PATCH", "DELETE"]),
+        Route("/admin/audit", guard(admin.audit)),
         Route("/admin/requests", guard(admin.requests)),
         Route("/admin/requests/{request_id:path}", guard(admin.request)),
         Route("/admin/reload", guard(admin.reload), methods=["POST"]),
@@ -193,14 +204,25 @@ class _Admin:
         found = [{**self._plain(row), "explanation": explain(row), "phases_s": phases_s(row)} for row in rows]
         return AdminAnswer({"requests": found})
 
-    async def reload(self, _request: Request) -> Response:
-        reloaded = await self._control.reload()
-        plain = {
-            "applied": not reloaded.problems,
-            "changes": reloaded.changes,
-            "problems": reloaded.problems,
-        }
-        return AdminAnswer(plain, 422 if reloaded.problems else 200)
+    async def reload(self, request: Request) -> Response:
+        return _outcome(await self._control.reload(_who(request)), is_dry=False)
+
+    async def change(self, request: Request) -> Response:
+        dry_run = request.query_params.get("dry_run", "0")
+        if dry_run not in ("0", "1"):
+            return error_answer(400, f"dry_run must be 0 or 1, not {dry_run!r}", "bad_dry_run", "dry_run")
+        patch: dict[str, Any] | None = None
+        if request.method == "PATCH":
+            try:
+                patch = msgspec.json.decode(await request.body(), type=dict[str, Any])
+            except msgspec.DecodeError as error:
+                message = f'send a part of the configuration as JSON, such as {{"retries": {{"ratio": 0.2}}}}: {error}'
+                return error_answer(400, message, "bad_patch")
+        changed = await self._control.change(patch, _who(request), is_dry=dry_run == "1")
+        return _outcome(changed, is_dry=dry_run == "1")
+
+    async def audit(self, _request: Request) -> Response:
+        return AdminAnswer({"entries": self._control.audit.latest()})
 
     async def drain(self, request: Request) -> Response:
         replica = request.query_params.get("replica")
@@ -209,7 +231,7 @@ class _Admin:
             return error_answer(400, "name the replica: POST /admin/drain?replica=NAME", "missing_replica", "replica")
         if on not in ("true", "false"):
             return error_answer(400, f"on must be true or false, not {on!r}", "bad_on", "on")
-        if not await self._control.drain(replica, on == "true"):
+        if not await self._control.drain(replica, on == "true", _who(request)):
             message = f"no replica is called {replica!r}; see /admin/view"
             return error_answer(404, message, "replica_not_found", "replica")
         return AdminAnswer({"replica": replica, "draining": on == "true"})
@@ -218,7 +240,7 @@ class _Admin:
         replica, order = request.path_params["replica"], request.path_params["order"]
         if order not in ("sleep", "wake"):
             return error_answer(404, f"a replica can be told to sleep or wake, not to {order}", "unknown_order")
-        problem = await self._control.sleep(replica, order == "sleep")
+        problem = await self._control.sleep(replica, order == "sleep", _who(request))
         if problem:
             return error_answer(409, problem, "not_done", "replica")
         return AdminAnswer({"replica": replica, "asleep": order == "sleep"})
@@ -227,6 +249,23 @@ class _Admin:
         """A row by column name, with its arrival in Unix time."""
         plain = {name: msgspec.to_builtins(getattr(row, name)) for name in row.__struct_fields__}
         return {"arrived_unix_s": row.arrived_at + self._control.unix_minus_monotonic_s(), **plain}
+
+
+def _outcome(reloaded: Reloaded, *, is_dry: bool) -> AdminAnswer:
+    plain = {
+        "applied": not reloaded.problems and not is_dry,
+        "changes": reloaded.changes,
+        "problems": reloaded.problems,
+    }
+    return AdminAnswer(plain, 422 if reloaded.problems else 200)
+
+
+def _who(request: Request) -> str:
+    """For the audit: from where, and with which token (the first digits of its SHA-256, as the file has it)."""
+    where = request.client.host if request.client is not None else "unknown address"
+    token = request.headers.get("authorization", "").partition(" ")[2].strip()
+    named = f", token {hashlib.sha256(token.encode()).hexdigest()[:8]}" if token else ""
+    return f"admin API, {where}{named}"
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

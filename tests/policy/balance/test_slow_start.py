@@ -60,7 +60,7 @@ def test_a_reload_changes_the_time_of_the_next_start_and_not_of_a_running_one() 
 def test_one_whose_breaker_has_closed_does() -> None:
     events = Events(Path(CONFIG, 0.0))
     a1 = replicas(events)["a1"]
-    while a1.breaker.state is State.CLOSED:
+    while _is_closed(a1):
         decision = events.offer(prompt_tokens=10, max_tokens=10)
         assert isinstance(decision, Admit)
         failed = decision.permit.replica == "a1"
@@ -71,5 +71,9 @@ def test_one_whose_breaker_has_closed_does() -> None:
         assert a1.warm_at == 0.0
         assert isinstance(events.offer(prompt_tokens=10, max_tokens=10), Admit)
         events.settle(0, Outcome.OK)
-    assert a1.breaker.state is State.CLOSED
+    assert _is_closed(a1)
     assert a1.warm_at == events.now + 10.0
+
+
+def _is_closed(replica: Replica) -> bool:
+    return replica.breaker.state is State.CLOSED

@@ -4,7 +4,7 @@
   two, and those that hold the most of the prompt; if none of these is open, all.
 * Who holds a part of the prompt has less to read, which the cost knows. It knows so only of a replica that has no
   more than ``bounded_load`` × the mean of running sequences (consistent hashing with bounded loads, 1608.01350):
-  a hot prefix spreads instead of piling up. KubeAI's bound is 1.25; docs/policies/balance.md has what that and 1.5 give.
+  a hot prefix spreads instead of piling up. docs/policies/balance.md has why 1.5 and not KubeAI's 1.25.
 * A retry goes to another failure domain than the attempt before, where one is open.
 """
 
