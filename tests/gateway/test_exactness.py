@@ -28,6 +28,7 @@ class Server:
     refuses: int = 0
     """So many calls before it answers."""
     tells: bool = True
+    chats: bool = True
     asked: int = 0
 
     async def token_ids(self, text: str) -> list[int] | None:
@@ -39,6 +40,8 @@ class Server:
         return list(text.encode()) + [0] * (PROBES.index(text) >= self.differs_from)
 
     async def count_tokens(self, path: str, body: bytes) -> tuple[int, ...] | None:
+        if not self.chats:
+            raise EngineError("400, no chat template")
         return (len(body) + self.more_in_chats,)
 
 
@@ -108,6 +111,15 @@ def test_without_a_template_chats_are_not_compared() -> None:
         bench = Bench(Server(more_in_chats=2), FakeSpawn(no_chat))
         await bench.compare()
         assert bench.trusts(CHAT)
+
+    run_virtually(main())
+
+
+def test_an_engine_that_takes_no_chats_gets_ids_all_the_same() -> None:
+    async def main() -> None:
+        bench = Bench(Server(chats=False))
+        await bench.compare()
+        assert bench.exactness.id_exact == {"r1"}
 
     run_virtually(main())
 

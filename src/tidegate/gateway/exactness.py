@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from tidegate.engines.prompts import CHAT
-from tidegate.errors import TidegateError
+from tidegate.errors import EngineError, TidegateError
 from tidegate.gateway.settings import Endpoint
 from tidegate.gateway.tokenizer_pool import TokenizerPool
 from tidegate.gateway.tokenizing_messages import Count, Counted, Question, Tokenize, Tokenized, Told, Unusable
@@ -168,7 +168,11 @@ class Exactness:
 
     async def _is_chat_equal(self, endpoint: Endpoint, counter: Counter, where: str) -> bool | None:
         told = await self._ask(Count(endpoint.tokenizer or "", CHAT, CHAT_PROBE))
-        theirs = await counter.count_tokens(CHAT, CHAT_PROBE)
+        try:
+            theirs = await counter.count_tokens(CHAT, CHAT_PROBE)
+        except EngineError:
+            # It answered, and takes no chats: a model without a template.
+            return None
         if not isinstance(told, Counted) or told.tokens is None or theirs is None:
             return None
         if told.tokens != theirs:

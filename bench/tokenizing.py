@@ -1,0 +1,272 @@
+"""What tokenizing long prompts beside the engine is worth, and what it costs everybody else (SPEC S3-14, S3-74, R14).
+
+    python bench/tokenizing.py [--rounds 3] [--parts throughput,latency] [--json]
+
+``throughput``: completions of long prompts through the gateway, as text and as ids, before an engine that tokenizes
+and then infers for a given part of the time that tokenizing takes; ratios of the same round. ``latency``: short
+requests, 100 a second, alone and beside 8 × 128 000 tokens that are tokenized without a pause: by tokenizer processes,
+in a thread of the gateway, in its loop, or by the engine. The tokenizer is the demo model's, made of its GGUF file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.live.smollm_tokenizer import write_tokenizer
+from tidegate.engines.loopback import free_port
+
+ROLES = ROOT / "bench" / "rows" / "tokenizing.py"
+SHORT = (
+    b'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 42\r\n\r\n{"model":"m","prompt":"hi","max_tokens":1}'
+)
+EVERY_S = 0.01
+WINDOW_S = 6.0
+LONG_TOKENS = 128_000
+LONG_AFTER_S = 4.0
+"""The sender makes its prompts first."""
+MODES = ("processes", "thread", "loop", "text")
+
+
+class Place:
+    """A folder with the tokenizer and the text that prompts are made of."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokenizer = write_tokenizer(folder / "tokenizer")
+        self.text = folder / "text"
+        files = [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "src").rglob("*.py"))]
+        self.text.write_text("\n".join(file.read_text() for file in files))
+        library: Any = importlib.import_module("tokenizers")
+        self._tokenizer = library.Tokenizer.from_file(str(self.tokenizer / "tokenizer.json"))
+        sample = self.text.read_text()[:400_000]
+        self.per_token = len(sample) / self._count(sample)
+
+    def _count(self, text: str) -> int:
+        return len(self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])
+
+    def tokenizing_s(self, tokens: int) -> float:
+        """On one core, as an engine does it; the median of five."""
+        text, took = self.text.read_text()[: int(tokens * self.per_token)], []
+        for number in range(5):
+            began = time.monotonic()
+            self._count(f"{number} {text}")
+            took.append(time.monotonic() - began)
+        return statistics.median(took)
+
+
+class Role:
+    """A process of ``rows/tokenizing.py``, from when it is ready to the end of a ``with`` block."""
+
+    def __init__(self, *given: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(ROLES), *map(str, given)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
+        )
+        self.told: dict[str, float] = {}
+        """What it says at its end."""
+
+    def __enter__(self) -> Role:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            said, _error = self.process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self.told = json.loads(said)
+
+
+class Pair:
+    """An engine and a gateway before it."""
+
+    def __init__(self, place: Place, mode: str, manner: str, inference_s: float) -> None:
+        engine_port, self.port = free_port(), free_port()
+        self.engine = Role("engine", engine_port, place.tokenizer, manner, inference_s)
+        self.front = Role("front", self.port, engine_port, place.tokenizer, mode)
+
+    def __enter__(self) -> Pair:
+        self.engine.__enter__()
+        self.front.__enter__()
+        return self
+
+    def __exit__(self, *given: object) -> None:
+        self.front.__exit__(*given)
+        self.engine.__exit__(*given)
+
+
+def sender(place: Place, port: int, tokens: int, concurrency: int, count: int, prefix: str) -> subprocess.Popen[str]:
+    given = ("sender", port, place.text, int(tokens * place.per_token), concurrency, count, prefix)
+    command = [sys.executable, str(ROLES), *map(str, given)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+# ---- throughput ----------------------------------------------------------------------------------
+
+
+def per_s(place: Place, mode: str, manner: str, inference_s: float, load: tuple[int, int, str]) -> float:
+    """Prompts a second, eight at a time."""
+    tokens, count, prefix = load
+    with Pair(place, mode, manner, inference_s) as pair:
+        # The first of a tokenizer process, and the one that fills its cache.
+        sender(place, pair.port, tokens, 1, 1, prefix).communicate()
+        told, _ = sender(place, pair.port, tokens, 8, count, prefix).communicate()
+    if mode != "text" and pair.engine.told["with_ids"] < count:
+        print(f"only {pair.engine.told['with_ids']:.0f} of {count + 1} went as ids", file=sys.stderr)
+    return count / float(json.loads(told)["took_s"])
+
+
+def throughput(place: Place, rounds: int) -> list[dict[str, Any]]:
+    found = []
+    cells = [
+        (f"{tokens // 1000}k tokens, {what}", (tokens, count, prefix), manner, part)
+        for tokens, count in ((LONG_TOKENS, 16), (32_000, 48))
+        for what, prefix, parts in (("all new", "none", (0.25, 1.0, 4.0)), ("known but for a turn", "same", (0.25,)))
+        for manner in ("serial", "pipelined")
+        for part in parts
+    ]
+    for name, load, manner, part in cells:
+        tokenizing_s = place.tokenizing_s(load[0])
+        ratios, text = [], []
+        for _ in range(rounds):
+            text.append(per_s(place, "text", manner, part * tokenizing_s, load))
+            ratios.append(per_s(place, "processes", manner, part * tokenizing_s, load) / text[-1])
+        found.append(
+            {
+                "load": name,
+                "engine": manner,
+                "inference": part,
+                "tokenizing_ms": 1e3 * tokenizing_s,
+                "text_per_s": statistics.median(text),
+                "ids_ratio": statistics.median(ratios),
+                "ids_ratios": ratios,
+            }
+        )
+        print(
+            f"{name:34} {manner:10} inference {part:4} × {1e3 * tokenizing_s:4.0f} ms   text "
+            f"{statistics.median(text):6.2f}/s   ids × {statistics.median(ratios):.2f}  "
+            f"({', '.join(f'{ratio:.2f}' for ratio in ratios)})",
+            file=sys.stderr,
+        )
+    return found
+
+
+# ---- latency -------------------------------------------------------------------------------------
+
+
+async def short_requests(port: int, seconds: float) -> list[float]:
+    """Milliseconds of each of 100 requests a second, sorted; each has a connection that is free."""
+    idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    took: list[float] = []
+
+    async def one(due: float) -> None:
+        reader, writer = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", port)
+        writer.write(SHORT)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        await reader.readexactly(length)
+        # From when it was due: a client that is late itself would hide what happens meanwhile.
+        took.append(1e3 * (time.monotonic() - due))
+        idle.append((reader, writer))
+
+    began, tasks = time.monotonic(), []
+    for number in range(int(seconds / EVERY_S)):
+        due = began + number * EVERY_S
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        tasks.append(asyncio.ensure_future(one(due)))
+    await asyncio.gather(*tasks)
+    for _, writer in idle:
+        writer.close()
+    return sorted(took)
+
+
+def quantile(values: list[float], part: float) -> float:
+    return values[min(len(values) - 1, int(part * len(values)))]
+
+
+def beside(place: Place, mode: str) -> dict[str, float]:
+    """One mode: alone, then beside long prompts, in the same pair of processes."""
+    with Pair(place, mode, "pipelined", 0.0) as pair:
+        sender(place, pair.port, LONG_TOKENS, 1, 1, "none").communicate()
+        asyncio.run(short_requests(pair.port, 1.0))
+        alone = asyncio.run(short_requests(pair.port, WINDOW_S))
+        long = sender(place, pair.port, LONG_TOKENS, 8, 10**6, "none")
+        time.sleep(LONG_AFTER_S)
+        pair.front.process.send_signal(signal.SIGUSR1)
+        loaded = asyncio.run(short_requests(pair.port, WINDOW_S))
+        long.kill()
+        long.communicate()
+    lag = pair.front.told
+    return {
+        "alone_p50": quantile(alone, 0.5),
+        "alone_p99": quantile(alone, 0.99),
+        "p50": quantile(loaded, 0.5),
+        "p99": quantile(loaded, 0.99),
+        "max": loaded[-1],
+        "loop_p99": lag["p99_ms"],
+        "loop_max": lag["max_ms"],
+        "with_ids": pair.engine.told["with_ids"],
+    }
+
+
+def latency(place: Place, rounds: int) -> dict[str, dict[str, float]]:
+    rows: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
+    for _ in range(rounds):
+        for mode in MODES:
+            rows[mode].append(beside(place, mode))
+            print(mode, {name: round(value, 1) for name, value in rows[mode][-1].items()}, file=sys.stderr)
+    found = {}
+    for mode, measured in rows.items():
+        found[mode] = {name: statistics.median(each[name] for each in measured) for name in measured[0]}
+        found[mode]["p99_moves"] = statistics.median(each["p99"] - each["alone_p99"] for each in measured)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="tokenizing long prompts beside the engine")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--parts", default="throughput,latency")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
+    options = parser.parse_args()
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder))
+        if "throughput" in options.parts:
+            found["throughput"] = throughput(place, options.rounds)
+        if "latency" in options.parts:
+            found["latency"] = latency(place, options.rounds)
+    if options.json:
+        print(json.dumps(found))
+        return 0
+    for row in found.get("throughput", ()):
+        print(
+            f"{row['load']:34} {row['engine']:10} inference {row['inference']:4} × {row['tokenizing_ms']:4.0f} ms"
+            f"   text {row['text_per_s']:6.2f}/s   ids × {row['ids_ratio']:.2f}"
+        )
+    for mode, row in found.get("latency", {}).items():
+        print(f"{mode:10}" + "".join(f"  {name} {value:7.1f}" for name, value in row.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
