@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +77,49 @@ def test_mistakes_are_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> No
     assert "did you mean steady" in complaint(capsys, "stedy")
     assert "known: native, tidegate" in complaint(capsys, "steady", "--policy", "magic")
     assert "named twice" in complaint(capsys, "steady", "-p", "native", "-p", "native")
+
+
+def test_compare_prints_a_row_per_policy_and_bars_and_names_the_cap_that_it_found(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plot = tmp_path / "plot.html"
+    arguments = ("--policies", "native,cap:sweep,bound", "--seeds", "1", "--plot", str(plot))
+    table = output(capsys, "compare", "silence-then-200", *arguments)
+    assert "cap:sweep found cap:" in table
+    assert "in SLO, of requests: silence-then-200" in table
+    assert f"pictures: {plot}" in table.replace("\n", "")
+    assert "<svg" in plot.read_text(encoding="utf-8")
+
+
+def test_compare_as_json_is_one_object_with_the_fields_of_its_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(output(capsys, "compare", "video-12@1,2", "-p", "native,bound", "--seeds", "1", "--json"))
+    schema = json.loads(output(capsys, "compare", "--schema"))["fields"]
+    assert {name.removesuffix("[]") for name in schema} == found.keys()
+    assert [(row["scenario"], row["policy"], row["load"]) for row in found["rows"]] == [
+        ("video-12@1", "native", 1.0),
+        ("video-12@1", "bound", 1.0),
+        ("video-12@2", "native", 2.0),
+        ("video-12@2", "bound", 2.0),
+    ]
+    assert found["rows"][0]["figures"]["goodput_requests"] == 1.0
+    assert all(name in schema["rows[]"] for name in found["rows"][0]["figures"] if name != "seeds")
+
+
+def test_mistakes_in_a_comparison_are_told_before_anything_is_played(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "name a scenario" in complaint(capsys, "compare")
+    assert "each policy once" in complaint(capsys, "compare", "steady", "-p", "native,native")
+    assert "ends in .html or .svg" in complaint(capsys, "compare", "steady", "--plot", "plot.png")
+
+
+def test_run_is_what_simulate_means_and_a_sweep_names_its_cap(capsys: pytest.CaptureFixture[str]) -> None:
+    named = json.loads(output(capsys, "run", "silence-then-200", "-p", "native", "--json"))
+    short = json.loads(output(capsys, "silence-then-200", "-p", "native", "--json"))
+    assert named | {"wall_s": 0} == short | {"wall_s": 0}
+    assert "cap:sweep found cap:" in output(capsys, "silence-then-200", "-p", "cap:sweep")
+    listed = output(capsys, "--help")
+    assert "compare" in listed
+    assert "run" in listed
+
+
+def test_tenants_are_shown_where_there_are_some(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "worst gap of a tenant" in output(capsys, "video-12@2", "-p", "native")

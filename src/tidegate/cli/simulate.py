@@ -1,42 +1,55 @@
-"""``tidegate simulate``: a named scenario on virtual engines, under one policy or several."""
+"""``tidegate simulate``: a named scenario on virtual engines, under one policy or several.
+
+``tidegate simulate SCENARIO`` is short for ``tidegate simulate run SCENARIO``.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from tidegate.cli.options import AsJson, Schema, print_json, print_schema
+from tidegate.cli.simulate_compare import compare
 from tidegate.errors import ConfigError
 from tidegate.simulate.report import SCHEMA, report
 from tidegate.simulate.run import Run
-from tidegate.simulate.run import simulate as simulate_run
 from tidegate.simulate.scenarios import SCENARIO_HELP
 from tidegate.simulate.summary import medians
+from tidegate.simulate.sweep import runs_of
 
 SEVERAL = {
     "runs[]": "with more than one run: every run as above, by policy, then seed",
     "medians[]": "with more than one run: per policy, field by field, the median over the seeds",
 }
+POLICY_HELP = (
+    "native[:zombie|:contiguous], tidegate[:slo+learned+...], or what others do: cap:TOKENS, cap:sweep (the best one, "
+    "found by trying), static:N, smg[:N], gradient2, llm-d[:shed], least-tokens, bound[:tokens|:blind|:fluid]."
+)
 
 
-def simulate(
+class RunsByDefault(TyperGroup):
+    """What does not begin with the name of a command is an argument of ``run``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+def run(
     scenario: Annotated[str | None, typer.Argument(help="NAME or NAME@ARGUMENT; without one, the list.")] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            help="native[:zombie|:contiguous], tidegate[:slo+learned+isolated], or what others do: cap:TOKENS, "
-            "static:N, smg[:N], gradient2, llm-d[:shed], least-tokens, bound[:tokens|:blind|:fluid]. Repeatable. Default: native and tidegate.",
-        ),
+        typer.Option("--policy", "-p", help=f"{POLICY_HELP} Repeatable. Default: native and tidegate."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal traffic under every policy.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, help="Run so many seeds, from --seed on, and show medians.")] = 1,
     as_json: AsJson = False,
     schema: Schema = False,
 ) -> None:
-    """Run a scenario on virtual engines and a virtual clock.
+    """Run a scenario on virtual engines and a virtual clock; this is what simulate SCENARIO means.
 
     Step times come from a model of the engine; no engine and no GPU is used. Trace scenarios read the
     folder named by TIDEGATE_TRACES, and without it play a generated look-alike.
@@ -50,7 +63,7 @@ def simulate(
     policies = policy or ["native", "tidegate"]
     if len(set(policies)) < len(policies):
         raise ConfigError(["--policy: the same policy is named twice"])
-    runs = [simulate_run(scenario, name, each) for name in policies for each in range(seed, seed + seeds)]
+    runs = [each for name in policies for each in runs_of(scenario, name, range(seed, seed + seeds))]
     if as_json:
         print_json(_plain(runs))
     else:
@@ -76,3 +89,12 @@ def _print_scenarios(as_json: bool) -> None:
         return
     width = max(map(len, SCENARIO_HELP))
     typer.echo("\n".join(f"{name:<{width}}  {help_text}" for name, help_text in SCENARIO_HELP.items()))
+
+
+simulate = typer.Typer(
+    cls=RunsByDefault,
+    rich_markup_mode=None,
+    help="Play scenarios on virtual engines and a virtual clock. tidegate simulate SCENARIO runs one.",
+)
+simulate.command("run")(run)
+simulate.command("compare")(compare)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from tidegate.simulate.figures import ttft_s, windows
-from tidegate.simulate.quantile import quantile
+from tidegate.simulate.course import course
 from tidegate.simulate.report import report
 from tidegate.simulate.run import Run
 from tidegate.simulate.summary import medians
 
 BARS = " ▁▂▃▄▅▆▇█"
-COLUMNS = 60
-"""Longest line of bars."""
 
 
 def print_runs(runs: Sequence[Run]) -> None:
@@ -32,6 +28,8 @@ def print_runs(runs: Sequence[Run]) -> None:
     for policy, group in by_policy.items():
         console.print(_course(policy, group[0]), soft_wrap=True, highlight=False)
     for policy, row in merged.items():
+        if row["played"] != policy:
+            console.print(f"{policy} found {row['played']}", soft_wrap=True)
         refusals = ", ".join(f"{reason} {count:g}" for reason, count in row.get("refusals", {}).items())
         if refusals:
             console.print(f"{policy} refused calls: {refusals}", soft_wrap=True)
@@ -116,13 +114,11 @@ def _pool(pool: dict[str, Any]) -> dict[str, str]:
 
 
 def _course(policy: str, run: Run) -> str:
-    """P95 TTFT of each slice of time, unanswered requests at the time they gave up; full height is the worst."""
-    last = max((visit.demand.at for visit in run.visits), default=0.0)
-    slice_s = max(1.0, ceil(last / COLUMNS))
-    tails = {index: quantile(sorted(map(ttft_s, group)), 0.95) for index, group in windows(run.visits, slice_s).items()}
-    worst = max(tails.values(), default=0.0)
-    bars = "".join(_bar(tails.get(index, 0.0), worst) for index in range(int(last // slice_s) + 1))
-    return f"{policy:>14} |{bars}| P95 TTFT, full bar {worst:.2f} s, {slice_s:g} s a column"
+    """P95 TTFT of each slice of time; full height is the worst."""
+    found = course(run.visits)
+    worst = max((tail_s for tail_s in found.tails_s if tail_s is not None), default=0.0)
+    bars = "".join(_bar(tail_s or 0.0, worst) for tail_s in found.tails_s)
+    return f"{policy:>14} |{bars}| P95 TTFT, full bar {worst:.2f} s, {found.slice_s:g} s a column"
 
 
 def _bar(value: float, worst: float) -> str:

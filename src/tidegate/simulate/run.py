@@ -28,6 +28,8 @@ class Run:
     wall_s: float
     refusals: dict[str, int] = field(default_factory=dict)
     """Refused calls by the gateway's reason."""
+    played: str = ""
+    """Of a policy that tries several (``cap:sweep``), the one that this is a run of."""
     refused_after_s: list[float] = field(default_factory=list)
     """Of every refused call, the seconds from the call to the refusal."""
     watch: Watch | None = None

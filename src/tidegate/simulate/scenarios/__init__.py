@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from tidegate.errors import ConfigError
 from tidegate.simulate.scenario import ScenarioBuilder
 from tidegate.simulate.scenarios.campaign import campaign_bare, retry_storm
-from tidegate.simulate.scenarios.customer_service import ThousandPerSecond
 from tidegate.simulate.scenarios.giant import GiantAmongShorts
 from tidegate.simulate.scenarios.jitter import Jitter
 from tidegate.simulate.scenarios.mixed import Mixed
+from tidegate.simulate.scenarios.questions import ThousandPerSecond
 from tidegate.simulate.scenarios.replay import azure_code, azure_conv, mooncake
 from tidegate.simulate.scenarios.servegen import ServeGen
 from tidegate.simulate.scenarios.sessions import Sessions

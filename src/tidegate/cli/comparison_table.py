@@ -1,0 +1,97 @@
+"""A comparison in a terminal: a table per scenario, a row per policy, and bars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tidegate.simulate.comparison import Cell, Comparison
+
+BLOCKS = " ▏▎▍▌▋▊▉█"
+BAR_COLUMNS = 40
+
+Row = Mapping[str, Any]
+
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "in SLO": lambda row: _percent(row["goodput_requests"]),
+    "tokens": lambda row: _percent(row["goodput_tokens"]),
+    "errors": lambda row: _percent(row["errors"]["rate"]),
+    "TTFT p50": lambda row: _time(row, row["ttft_s"]["p50"]),
+    "TTFT p95": lambda row: _time(row, row["ttft_s"]["p95"]),
+    "E2E p50": lambda row: _time(row, row["e2e_s"]["p50"]),
+    "E2E p95": lambda row: _time(row, row["e2e_s"]["p95"]),
+    "p99/p50": lambda row: _time(row, row["jitter_ratio"]),
+    "P95 std": lambda row: _time(row, row["p95_std_s"]),
+    "recovery": lambda row: _time(row, row["recovery_s"]),
+    "refused p95": lambda row: _time(row, row["refused_after_s"]["p95"], 3),
+    "per s": lambda row: _time(row, row["throughput_per_s"]),
+}
+"""Of the table; seconds unless they are shares."""
+TIMELESS = ("bound", "bound:tokens", "bound:blind")
+"""They answer at once, so their times mean nothing."""
+
+
+def print_comparison(found: Comparison, plot: Path | None) -> None:
+    console = Console()
+    for scenario in found.scenarios:
+        cells = [*found.of_scenario(scenario)]
+        notes = "".join(f", {name} {value}" for name, value in found.notes[scenario].items())
+        console.print(f"{scenario}: simulated, medians of {len(found.seeds)} seed(s){notes}", soft_wrap=True)
+        console.print(_main_table(cells))
+        console.print(_breakdown(cells, "classes", "kind"))
+        console.print(_breakdown(cells, "prompt_lengths", "prompt tokens"))
+        for cell in cells:
+            if cell.figures["played"] != cell.policy:
+                console.print(f"{cell.policy} found {cell.figures['played']}", soft_wrap=True)
+    _print_bars(console, found)
+    console.print(f"traffic: {found.source}", soft_wrap=True)
+    if plot is not None:
+        console.print(f"pictures: {plot}", soft_wrap=True)
+
+
+def _main_table(cells: Iterable[Cell]) -> Table:
+    table = Table("policy", pad_edge=False)
+    for name in COLUMNS:
+        table.add_column(name, justify="right")
+    for cell in cells:
+        table.add_row(cell.policy, *(show(cell.figures) for show in COLUMNS.values()))
+    return table
+
+
+def _breakdown(cells: list[Cell], key: str, title: str) -> Table:
+    """Shares in their SLO of each group, a column per group."""
+    groups = [*cells[0].figures[key]]
+    table = Table(f"in SLO, by {title}", pad_edge=False)
+    for name in groups:
+        table.add_column(f"{name} ({cells[0].figures[key][name]['offered']:g})", justify="right")
+    for cell in cells:
+        table.add_row(cell.policy, *(_percent(cell.figures[key][name]["in_slo_rate"]) for name in groups))
+    return table
+
+
+def _print_bars(console: Console, found: Comparison) -> None:
+    width = max(map(len, found.policies))
+    for scenario in found.scenarios:
+        console.print(f"in SLO, of requests: {scenario}", soft_wrap=True)
+        for cell in found.of_scenario(scenario):
+            share = cell.figures["goodput_requests"]
+            line = f"{cell.policy:>{width}} |{_bar(share)}| {_percent(share)}"
+            console.print(line, soft_wrap=True, highlight=False)
+
+
+def _bar(share: float) -> str:
+    eighths = round(share * BAR_COLUMNS * 8)
+    whole, rest = divmod(eighths, 8)
+    return (BLOCKS[-1] * whole + (BLOCKS[rest] if rest else "")).ljust(BAR_COLUMNS)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}"
+
+
+def _time(row: Row, seconds: float | None, digits: int = 2) -> str:
+    return "-" if seconds is None or row["policy"] in TIMELESS else f"{seconds:.{digits}f}"
