@@ -1,19 +1,24 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.simulate.scripted_front import demand
+from tidegate.engines.longest_step import bucket
 from tidegate.engines.presets import preset
+from tidegate.simulate.figures import gap_s
 from tidegate.simulate.report import SCHEMA, report
-from tidegate.simulate.run import Run
+from tidegate.simulate.run import Run, simulate
 from tidegate.simulate.scenario import Burst, Scenario, Slo
 from tidegate.simulate.summary import medians
 from tidegate.simulate.visit import Ending, Visit
 
 SLO = Slo(ttft_s=2.0, tpot_s=0.1)
+approx = partial(pytest.approx, rel=0.01)
 
 
 def answered(
@@ -180,3 +185,25 @@ def test_medians_are_taken_field_by_field_and_null_where_no_run_has_a_value() ->
         "refusals": {"late": 3},
         "seeds": [1, 2, 3],
     }
+
+
+def test_gaps_are_counted_by_tokens_and_their_quantiles_are_right_to_one_percent() -> None:
+    gaps = Counter({bucket(round(20e9)): 980, bucket(round(60e9)): 15, bucket(round(200e9)): 5})
+    found = gap_s(gaps)
+    assert found == {
+        "p50": approx(0.02),
+        "p90": approx(0.02),
+        "p95": approx(0.02),
+        "p99": approx(0.06),
+        "max": approx(0.2),
+    }
+    assert set(gap_s({}).values()) == {None}
+
+
+def test_every_token_but_the_first_of_a_stream_has_a_gap() -> None:
+    run = simulate("silence-then-200", "native", 1)
+    tokens = sum(visit.output_tokens - 1 for visit in run.visits if visit.is_answered)
+    assert sum(run.gaps.values()) >= tokens
+    alone = simulate("video-12@1", "native", 1)
+    assert sum(alone.gaps.values()) == sum(visit.output_tokens - 1 for visit in alone.visits)
+    assert report(alone)["gap_s"]["max"] == pytest.approx(0.004, rel=0.01)

@@ -24,6 +24,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "TTFT p95": lambda row: _time(row, row["ttft_s"]["p95"]),
     "E2E p50": lambda row: _time(row, row["e2e_s"]["p50"]),
     "E2E p95": lambda row: _time(row, row["e2e_s"]["p95"]),
+    "gap p99": lambda row: _time(row, row["gap_s"]["p99"], 3),
     "p99/p50": lambda row: _time(row, row["jitter_ratio"]),
     "P95 std": lambda row: _time(row, row["p95_std_s"]),
     "recovery": lambda row: _time(row, row["recovery_s"]),

@@ -67,6 +67,7 @@ def _rows(row: dict[str, Any]) -> dict[str, str]:
         "answered on a retry": f"{row['retried_ok']:g}",
         "TTFT p50/p95/p99 (s)": " / ".join(_seconds(ttft[name]) for name in ("p50", "p95", "p99")),
         "E2E p50/p95/p99 (s)": " / ".join(_seconds(e2e[name]) for name in ("p50", "p95", "p99")),
+        "gap between tokens p99/max (s)": " / ".join(_milliseconds(row["gap_s"][name]) for name in ("p99", "max")),
         "std of P95 TTFT (s)": _seconds(row["p95_std_s"]),
         "recovery (s)": _seconds(row["recovery_s"]),
         "answers per second": _seconds(row["throughput_per_s"]),

@@ -41,7 +41,7 @@ class SimulatedEngine:
         self._kv = _kv_of(config)
         self._cache = _cache_of(config)
         self._run = StepRun()
-        self._longest = LongestStep()
+        self.steps = LongestStep()
         self._stall_s = 0.0
         self._step = 0
         self._sequences: dict[int, Sequence] = {}
@@ -223,10 +223,10 @@ class SimulatedEngine:
     def _note_longest(self, steps: int) -> None:
         run = self._run
         if self._stall_s > 0.0:
-            self._longest.add(self._step, run.step_ps + round(self._stall_s / SECONDS_PER_PS))
+            self.steps.add(self._step, run.step_ps + round(self._stall_s / SECONDS_PER_PS))
             self._stall_s = 0.0
         # Steps of a run grow longer, so its last one stands for all.
-        self._longest.add(self._step + steps - 1, run.step_ps + (steps - 1) * run.growth_ps)
+        self.steps.add(self._step + steps - 1, run.step_ps + (steps - 1) * run.growth_ps, steps * self._decoding)
 
     def _wake(self, now: float) -> None:
         if self._hung_at is None:
@@ -383,7 +383,7 @@ class SimulatedEngine:
     def _worst_gap_s(self, sequence: Sequence) -> float:
         if sequence.state is not SequenceState.DECODING:
             return sequence.worst_gap_s
-        return max(sequence.worst_gap_s, self._longest.since(sequence.joined_step) * SECONDS_PER_PS)
+        return max(sequence.worst_gap_s, self.steps.since(sequence.joined_step) * SECONDS_PER_PS)
 
     @staticmethod
     def _is_stale(entry: tuple[int, int, Sequence]) -> bool:

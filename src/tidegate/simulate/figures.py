@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 
+from tidegate.engines.longest_step import middle_ps
+from tidegate.engines.step_run import SECONDS_PER_PS
 from tidegate.simulate.quantile import quantile
 from tidegate.simulate.scenario import Slo
 from tidegate.simulate.visit import Visit
@@ -52,6 +54,20 @@ def share(part: float, whole: float) -> float:
 def percentiles(values: Sequence[float]) -> dict[str, float | None]:
     ordered = sorted(values)
     return {name: round(quantile(ordered, part), 4) if ordered else None for name, part in PERCENTILES.items()}
+
+
+def gap_s(gaps: Mapping[int, int]) -> dict[str, float | None]:
+    """Percentiles and the longest of gaps between tokens that were counted in buckets."""
+    found: dict[str, float | None] = dict.fromkeys((*PERCENTILES, "max"))
+    total, passed, ordered = sum(gaps.values()), 0, sorted(gaps)
+    for index in ordered:
+        passed += gaps[index]
+        value = round(middle_ps(index) * SECONDS_PER_PS, 4)
+        for name, part in PERCENTILES.items():
+            if found[name] is None and passed >= part * total:
+                found[name] = value
+        found["max"] = value
+    return found
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:

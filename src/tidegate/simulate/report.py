@@ -8,7 +8,18 @@ from typing import Any
 
 from tidegate.simulate import breakdown, memory_figures, tenant_figures
 from tidegate.simulate.baselines.bound import FORMULA
-from tidegate.simulate.figures import e2e_s, is_good, p95_std_s, percentiles, share, spread, tokens_of, ttft_s, windows
+from tidegate.simulate.figures import (
+    e2e_s,
+    gap_s,
+    is_good,
+    p95_std_s,
+    percentiles,
+    share,
+    spread,
+    tokens_of,
+    ttft_s,
+    windows,
+)
 from tidegate.simulate.quantile import quantile
 from tidegate.simulate.run import Run
 from tidegate.simulate.scenario import Burst, Slo
@@ -49,6 +60,8 @@ SCHEMA: dict[str, str] = {
     "smallest value that the share does not exceed",
     "e2e_s": "seconds from the user's first call to the last token, of answered requests, with mean and standard "
     "deviation",
+    "gap_s": "seconds between two tokens of a stream, over all tokens but the first of all streams, in buckets of 1 %, "
+    "and max, the longest; of steps in which nothing changes the last stands for all; nulls without an engine",
     "throughput_per_s": "answered requests ÷ seconds from the first call to the last ending",
     "p95_std_s": "population standard deviation over 10-s windows (by first call) of the P95 TTFT in each, in seconds; "
     "an unanswered request counts with the time until it gave up; null with fewer than two windows",
@@ -88,6 +101,7 @@ def report(run: Run) -> dict[str, Any]:
         "preemptions": run.preemptions,
         "ttft_s": percentiles([*map(ttft_s, answered)]),
         "e2e_s": spread(e2e),
+        "gap_s": gap_s(run.gaps),
         "throughput_per_s": _throughput_per_s(visits, len(answered)),
         "p95_std_s": p95_std_s(visits),
         "jitter_ratio": _jitter_ratio(sorted(e2e)),

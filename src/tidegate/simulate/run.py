@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -32,6 +33,8 @@ class Run:
     """Of a policy that tries several (``cap:sweep``), the one that this is a run of."""
     refused_after_s: list[float] = field(default_factory=list)
     """Of every refused call, the seconds from the call to the refusal."""
+    gaps: Counter[int] = field(default_factory=Counter)
+    """Gaps between two tokens of a stream, of all engines, by ``longest_step.bucket``."""
     watch: Watch | None = None
     """What was seen of the engines' memory."""
 
@@ -61,6 +64,7 @@ def simulate(scenario_name: str, policy_name: str, seed: int) -> Run:
         wall_s=perf_counter() - started,
         refusals=setup.front.refusals,
         refused_after_s=clients.refused_after_s,
+        gaps=sum((replica.engine.steps.gaps for replica in setup.replicas), Counter()),
         watch=watch,
     )
 
