@@ -303,4 +303,4 @@ def test_least_tokens_sends_to_the_engine_with_the_fewest_to_go() -> None:
 
 
 def test_every_baseline_is_a_policy_of_its_own() -> None:
-    assert set(BASELINES) == {"cap", "static", "gradient2", "llm-d", "smg", "bound", "least-tokens"}
+    assert set(BASELINES) == {"cap", "static", "gradient2", "llm-d", "smg", "bound", "least-tokens", "hashed"}
