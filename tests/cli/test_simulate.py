@@ -123,3 +123,10 @@ def test_run_is_what_simulate_means_and_a_sweep_names_its_cap(capsys: pytest.Cap
 
 def test_tenants_are_shown_where_there_are_some(capsys: pytest.CaptureFixture[str]) -> None:
     assert "worst gap of a tenant" in output(capsys, "video-12@2", "-p", "native")
+
+
+def test_several_loads_are_put_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    table = output(capsys, "compare", "video-12@1,2", "-p", "native,bound", "--seeds", "1")
+    assert "video-12@1 " in table
+    assert "video-12@2 " in table
+    assert sum(line.split()[:1] == ["native"] for line in table.splitlines()) == 2 * (2 + 2) + 1 + 2

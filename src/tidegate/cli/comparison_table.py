@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -13,6 +14,8 @@ from tidegate.simulate.comparison import Cell, Comparison
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
 BAR_COLUMNS = 40
+FIRST_COLUMNS = 7
+"""In the first of two tables."""
 
 Row = Mapping[str, Any]
 
@@ -42,35 +45,50 @@ def print_comparison(found: Comparison, plot: Path | None) -> None:
         cells = [*found.of_scenario(scenario)]
         notes = "".join(f", {name} {value}" for name, value in found.notes[scenario].items())
         console.print(f"{scenario}: simulated, medians of {len(found.seeds)} seed(s){notes}", soft_wrap=True)
-        console.print(_main_table(cells))
+        console.print(_figures(cells, [*COLUMNS][:FIRST_COLUMNS]))
+        console.print(_figures(cells, [*COLUMNS][FIRST_COLUMNS:]))
         console.print(_breakdown(cells, "classes", "kind"))
         console.print(_breakdown(cells, "prompt_lengths", "prompt tokens"))
         for cell in cells:
             if cell.figures["played"] != cell.policy:
                 console.print(f"{cell.policy} found {cell.figures['played']}", soft_wrap=True)
+    if len(found.scenarios) > 1:
+        console.print(_load_table(found))
     _print_bars(console, found)
     console.print(f"traffic: {found.source}", soft_wrap=True)
     if plot is not None:
         console.print(f"pictures: {plot}", soft_wrap=True)
 
 
-def _main_table(cells: Iterable[Cell]) -> Table:
-    table = Table("policy", pad_edge=False)
-    for name in COLUMNS:
-        table.add_column(name, justify="right")
+def _empty(*heads: str) -> Table:
+    """Without upright lines, so that it fits a terminal of 80 columns; all but the first stand to the right."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for index, head in enumerate(heads):
+        table.add_column(head, justify="right" if index else "left")
+    return table
+
+
+def _figures(cells: Iterable[Cell], columns: list[str]) -> Table:
+    table = _empty("policy", *columns)
     for cell in cells:
-        table.add_row(cell.policy, *(show(cell.figures) for show in COLUMNS.values()))
+        table.add_row(cell.policy, *(COLUMNS[name](cell.figures) for name in columns))
     return table
 
 
 def _breakdown(cells: list[Cell], key: str, title: str) -> Table:
     """Shares in their SLO of each group, a column per group."""
-    groups = [*cells[0].figures[key]]
-    table = Table(f"in SLO, by {title}", pad_edge=False)
-    for name in groups:
-        table.add_column(f"{name} ({cells[0].figures[key][name]['offered']:g})", justify="right")
+    groups = cells[0].figures[key]
+    table = _empty(f"in SLO, by {title}", *(f"{name} ({groups[name]['offered']:g})" for name in groups))
     for cell in cells:
         table.add_row(cell.policy, *(_percent(cell.figures[key][name]["in_slo_rate"]) for name in groups))
+    return table
+
+
+def _load_table(found: Comparison) -> Table:
+    """Requests in their SLO, a column per load."""
+    table = _empty("in SLO", *found.scenarios)
+    for policy in found.policies:
+        table.add_row(policy, *(_percent(cell.figures["goodput_requests"]) for cell in found.of_policy(policy)))
     return table
 
 
