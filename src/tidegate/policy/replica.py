@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.policy.balance.cache_account import CacheAccount
 from tidegate.policy.breaker import Breaker, BreakerConfig, State
+from tidegate.policy.cache_account import CacheAccount
 from tidegate.policy.class_shares import ClassShares
 from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import LatencyFit
@@ -163,6 +163,14 @@ class Replica:
             return False
         wanted = slots.needed(request.prompt_tokens, output_tokens, request.sequences)
         return shares.bars(name, wanted, slots.held + slots.foreign, slots.total, in_slots=True)
+
+    def load(self) -> float:
+        """The fuller of sequences and KV slots, from 0; above 1 with load that is not ours."""
+        most, slots = self.config.capacity.sequences, self.slots
+        at_once = self.limit.value if most is None else min(self.limit.value, most)
+        of_sequences = (self.in_flight + self.foreign_sequences) / at_once
+        of_slots = (slots.held + slots.foreign) / slots.total if slots.total else 0.0
+        return max(of_sequences, of_slots)
 
     def _group_gate(self, group: Group, request: Request, output_tokens: int, now: float) -> Reason | None:
         """The last of the gates, so that who stands before it would use the memory at once."""

@@ -6,8 +6,8 @@ import pytest
 
 from tests.policy.balance.test_balancer import replica
 from tidegate.policy.balance import prefixes as under_test
-from tidegate.policy.balance.cache_account import FEW_TOKENS, LEARNING_RATE, CacheAccount
 from tidegate.policy.balance.prefixes import Prefixes
+from tidegate.policy.cache_account import FEW_TOKENS, LEARNING_RATE, CacheAccount
 from tidegate.policy.reading import Reading
 from tidegate.policy.request import Request
 
