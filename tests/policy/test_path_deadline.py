@@ -38,17 +38,17 @@ def asked(events: Events, patience_s: float, prompt_tokens: int = 1000) -> Refus
 
 def test_before_thirty_samples_nobody_is_refused_on_a_prediction() -> None:
     events = standing(FEW_SAMPLES - 1)
-    line = events.path.upstreams["a"].queue.lines["interactive"]
-    line.tokens += 10**6
+    flow = events.path.upstreams["a"].queue.lines["interactive"]._flows["default"]
+    flow.tokens += 10**6
     assert isinstance(asked(events, 10.0), Wait)
-    line.tokens -= 10**6
+    flow.tokens -= 10**6
     events.pass_time(0.25)
     events.settle(0, Outcome.OK)
-    line.tokens += 10**6
+    flow.tokens += 10**6
     decision = asked(events, 10.0)
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.DEADLINE_UNREACHABLE
-    line.tokens -= 10**6
+    flow.tokens -= 10**6
     events.finish()
 
 

@@ -11,11 +11,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tidegate.policy.classes import BATCH, INTERACTIVE, LONG, ClassConfig, ClassesConfig
 from tidegate.policy.decisions import Reason
-from tidegate.policy.line import Ticket
 from tidegate.policy.queue import Queue, QueueConfig
 from tidegate.policy.request import Request
+from tidegate.policy.tenants import TenantsConfig
+from tidegate.policy.ticket import Ticket
 
-CLASSES = ClassesConfig()
+DEFAULT = ClassesConfig()
+CLASSES = replace(
+    DEFAULT, classes=DEFAULT.classes | {BATCH: ClassConfig(weight=0.25, max_wait_s=60.0, queue_share=0.5)}
+)
+"""The default ones, but none yields."""
 
 
 def ticket(
@@ -33,7 +38,7 @@ def serve(queue: Queue, now: float = 0.0) -> Ticket:
 
 
 def test_a_ticket_is_overtaken_as_often_as_the_bound_says_and_then_stands_alone() -> None:
-    queue = Queue(QueueConfig(max_overtakes=2), CLASSES)
+    queue = Queue(QueueConfig(max_overtakes=2), CLASSES, TenantsConfig())
     giant = ticket(1, LONG)
     queue.enter(giant, 0.0)
     queue.enter(ticket(2), 0.0)
@@ -44,14 +49,14 @@ def test_a_ticket_is_overtaken_as_often_as_the_bound_says_and_then_stands_alone(
 
 
 def test_without_overtakes_only_the_first_in_order_may_go() -> None:
-    queue = Queue(QueueConfig(max_overtakes=0), CLASSES)
+    queue = Queue(QueueConfig(max_overtakes=0), CLASSES, TenantsConfig())
     queue.enter(ticket(1, LONG), 0.0)
     queue.enter(ticket(2), 0.0)
     assert [each.id for each in queue.heads()] == [2]
 
 
 def test_a_class_that_returns_to_an_empty_queue_has_no_credit_for_its_absence() -> None:
-    queue = Queue(QueueConfig(), CLASSES)
+    queue = Queue(QueueConfig(), CLASSES, TenantsConfig())
     for number in range(1, 101):
         queue.enter(ticket(number, tokens=1000), 0.0)
         serve(queue)
@@ -63,8 +68,15 @@ def test_a_class_that_returns_to_an_empty_queue_has_no_credit_for_its_absence() 
     assert first.count(BATCH) == 1
 
 
+def test_a_class_that_yields_has_its_turn_only_while_no_other_waits() -> None:
+    queue = Queue(QueueConfig(), DEFAULT, TenantsConfig())
+    for number, name in enumerate((BATCH, LONG, INTERACTIVE, BATCH), start=1):
+        queue.enter(ticket(number, name), 0.0)
+    assert [serve(queue).id for _ in range(4)] == [3, 2, 1, 4]
+
+
 def test_of_equals_the_heavier_class_goes_first() -> None:
-    queue = Queue(QueueConfig(), CLASSES)
+    queue = Queue(QueueConfig(), CLASSES, TenantsConfig())
     for number, name in enumerate((BATCH, LONG, INTERACTIVE), start=1):
         queue.enter(ticket(number, name), 0.0)
     assert [each.service_class for each in queue.heads()] == [INTERACTIVE, LONG, BATCH]
@@ -72,20 +84,20 @@ def test_of_equals_the_heavier_class_goes_first() -> None:
 
 def test_tickets_of_a_class_that_is_gone_stand_in_the_other_where_their_own_stood() -> None:
     classes = replace(CLASSES, classes=CLASSES.classes | {"vip": ClassConfig(weight=4.0)})
-    queue = Queue(QueueConfig(), classes)
+    queue = Queue(QueueConfig(), classes, TenantsConfig())
     for number in range(1, 21):
         queue.enter(ticket(number, "vip"), 0.0)
     for number in range(21, 41):
         queue.enter(ticket(number, LONG), 0.0)
     for _ in range(10):
         serve(queue)
-    queue.reclass(queue.config, CLASSES, 0.0)
+    queue.reclass(queue.config, CLASSES, TenantsConfig(), 0.0)
     served = [serve(queue).service_class for _ in range(5)]
     assert served.count(LONG) == 1
 
 
 def test_all_classes_together_fill_the_queue_and_none_more_than_its_share() -> None:
-    queue = Queue(QueueConfig(max_requests=10), CLASSES)
+    queue = Queue(QueueConfig(max_requests=10), CLASSES, TenantsConfig())
     for number in range(5):
         assert queue.has_room(Request(number, "a", 0.0, 0), LONG) is None
         queue.enter(ticket(number, LONG), 0.0)
@@ -103,7 +115,7 @@ def test_all_classes_together_fill_the_queue_and_none_more_than_its_share() -> N
 )
 def test_no_bound_is_passed_and_what_fits_exactly_is_let_in(offers: list[tuple[str, int, int]]) -> None:
     config = QueueConfig(max_requests=10, max_tokens=100, max_bytes=120)
-    queue = Queue(config, CLASSES)
+    queue = Queue(config, CLASSES, TenantsConfig())
     inside: list[tuple[str, int, int]] = []
     for number, (name, tokens, size) in enumerate(offers):
         share = CLASSES.classes[name].queue_share
@@ -126,7 +138,7 @@ def test_no_bound_is_passed_and_what_fits_exactly_is_let_in(offers: list[tuple[s
 def test_inside_a_class_the_earliest_deadline_goes_first_and_of_equals_the_first_to_come(
     due: list[tuple[int, int]],
 ) -> None:
-    queue = Queue(QueueConfig(), CLASSES)
+    queue = Queue(QueueConfig(), CLASSES, TenantsConfig())
     for number, (due_at, tokens) in enumerate(due):
         queue.enter(ticket(number, due_at=float(due_at), tokens=tokens), 0.0)
     served = [serve(queue) for _ in due]
@@ -137,7 +149,7 @@ def test_inside_a_class_the_earliest_deadline_goes_first_and_of_equals_the_first
 def test_classes_that_wait_share_the_dispatched_tokens_by_weight_within_one_ticket_each(
     offers: list[tuple[str, int]],
 ) -> None:
-    queue = Queue(QueueConfig(), CLASSES)
+    queue = Queue(QueueConfig(), CLASSES, TenantsConfig())
     for number, (name, tokens) in enumerate(offers):
         queue.enter(ticket(number, name, tokens=tokens), 0.0)
     served = dict.fromkeys(CLASSES.classes, 0.0)
@@ -152,7 +164,7 @@ def test_classes_that_wait_share_the_dispatched_tokens_by_weight_within_one_tick
 
 
 def test_a_class_that_comes_back_to_a_busy_queue_stands_with_the_least_of_the_busy() -> None:
-    queue = Queue(QueueConfig(), CLASSES)
+    queue = Queue(QueueConfig(), CLASSES, TenantsConfig())
     for number in range(1, 101):
         queue.enter(ticket(number, INTERACTIVE), 0.0)
     for _ in range(80):
@@ -165,7 +177,7 @@ def test_a_class_that_comes_back_to_a_busy_queue_stands_with_the_least_of_the_bu
 
 @given(st.integers(0, 40), st.lists(st.integers(1, 500), min_size=60, max_size=60))
 def test_a_giant_that_fits_nowhere_is_passed_at_most_so_often(most: int, tokens: list[int]) -> None:
-    queue = Queue(QueueConfig(max_overtakes=most), CLASSES)
+    queue = Queue(QueueConfig(max_overtakes=most), CLASSES, TenantsConfig())
     giant = ticket(1000, LONG, tokens=100_000)
     queue.enter(giant, 0.0)
     for number, each in enumerate(tokens):
@@ -185,7 +197,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = Queue(QueueConfig(), CLASSES)
+        self.queue = Queue(QueueConfig(), CLASSES, TenantsConfig())
         self.inside: dict[int, Ticket] = {}
         self.count = 0
         self.now = 0.0
@@ -227,9 +239,8 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(keep=st.lists(st.sampled_from([BATCH, "other"]), unique=True), weight=st.floats(0.1, 10.0))
     def reload(self, keep: list[str], weight: float) -> None:
         names = [INTERACTIVE, LONG, *keep]
-        self.queue.reclass(
-            QueueConfig(), ClassesConfig(classes={name: ClassConfig(weight=weight) for name in names}), self.now
-        )
+        classes = ClassesConfig(classes={name: ClassConfig(weight=weight) for name in names})
+        self.queue.reclass(QueueConfig(), classes, TenantsConfig(), self.now)
 
     @rule(tokens=st.integers(0, 1000), index=st.integers(0, 1000))
     @precondition(lambda self: self.inside)

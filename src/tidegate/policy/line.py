@@ -1,40 +1,68 @@
-"""The waiting requests of one class on one upstream, earliest deadline first."""
+"""The waiting requests of one class on one upstream: fair between tenants, earliest deadline first within one.
+
+    served(tenant) += (prompt + 2 × output tokens) ÷ weight        the least of those that wait goes next
+
+Virtual token counter (VTC, 2401.00588), charged at dispatch with the output that is expected and corrected when
+the answer has ended. A tenant that comes back from idle is lifted to the least of those that wait, so that nobody
+spends credit that it gathered while absent; one that is ahead stays ahead until the others have caught up.
+Two tenants that both wait are never further apart than one request of each (in served ÷ weight). With one tenant
+all of this is one heap. Every operation is O(log tenants + log requests).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from tidegate.policy.estimates import DrainMeter
-from tidegate.policy.request import Request
+from tidegate.policy.estimates import DrainMeter, Mean
+from tidegate.policy.flow import Flow
+from tidegate.policy.tenants import TenantsConfig
+from tidegate.policy.ticket import Ticket
 
 MOST_BOOKED_S = 60.0
 """Appointments are given this far ahead; a flood of refused requests must not outlast itself."""
+OUTPUT_WEIGHT = 2.0
+"""An output token costs an engine about this many prompt tokens (VTC's weights, 1 and 2)."""
 
 
 @dataclass(slots=True)
-class Ticket:
-    """A place in the queue, given back by a verdict, by ``cancel`` or by expiry."""
+class Charge:
+    """What a dispatched request was taken to cost its tenant, until its end tells."""
 
-    id: int
-    request: Request
-    service_class: str
-    due_at: float
-    """Order: first arrival + what the request is held to, so a repeat keeps its place."""
-    expires_at: float
-    """Refused from here on: it could no longer be answered in time."""
-    queued_at: float
-    overtaken: int = 0
-    """How often a later ticket went first because this one did not fit."""
-    gone: bool = False
+    line: Line
+    flow: Flow
+    prompt_tokens: int
+    output_tokens: float
+
+    def correct(self, output_tokens: int, *, served: bool) -> None:
+        """It had so many output tokens; what was not served costs nothing."""
+        if served:
+            self.line.charge(self.flow, OUTPUT_WEIGHT * (output_tokens - self.output_tokens))
+        else:
+            self.line.charge(self.flow, -self.prompt_tokens - OUTPUT_WEIGHT * self.output_tokens)
 
 
 class Line:
-    """A heap with lazy deletion; totals are exact at every moment."""
+    """Totals are exact at every moment."""
 
-    __slots__ = ("_booked_until", "_heap", "_latest_due", "bytes", "meter", "requests", "tokens", "weight", "work")
+    __slots__ = (
+        "_booked_until",
+        "_busy_weight",
+        "_flows",
+        "_pushes",
+        "_tenants",
+        "_turns",
+        "_virtual",
+        "bytes",
+        "meter",
+        "requests",
+        "tokens",
+        "usual",
+        "weight",
+        "work",
+    )
 
-    def __init__(self, weight: float) -> None:
+    def __init__(self, weight: float, tenants: TenantsConfig) -> None:
         self.weight = weight
         self.work = 0.0
         """Dispatched prompt tokens ÷ weight: the class with the least goes next."""
@@ -42,52 +70,99 @@ class Line:
         self.tokens = 0
         self.bytes = 0
         self.meter = DrainMeter()
+        self.usual = Mean()
+        """Prompt tokens of those that came to stand here."""
+        self._tenants = tenants
+        self._flows: dict[str, Flow] = {}
+        """Who waits, and who waited and is ahead of those who do."""
+        self._turns: list[tuple[float, int, Flow]] = []
+        """By served; only the latest entry of a flow counts."""
+        self._pushes = 0
+        self._virtual = 0.0
+        """What the least served of those that wait has had at least."""
+        self._busy_weight = 0.0
         self._booked_until = 0.0
-        self._latest_due = 0.0
-        self._heap: list[tuple[float, int, Ticket]] = []
 
     def enter(self, ticket: Ticket, now: float) -> None:
         if self.requests == 0:
             self.meter.begin(now)
-            self._latest_due = ticket.due_at
-        self._latest_due = max(self._latest_due, ticket.due_at)
-        heappush(self._heap, (ticket.due_at, ticket.id, ticket))
+            self._forget_all()
+        tenant = ticket.request.tenant
+        flow = self._flows.get(tenant)
+        if flow is None:
+            flow = self._flows[tenant] = Flow(tenant, self._tenants.weight_of(tenant))
+        if flow.requests == 0:
+            flow.served = max(flow.served, self._virtual)
+            self._busy_weight += flow.weight
+            self._push(flow)
+        flow.enter(ticket)
         self.requests += 1
         self.tokens += ticket.request.prompt_tokens
         self.bytes += ticket.request.body_bytes
 
     def head(self) -> Ticket | None:
-        heap = self._heap
-        while heap and heap[0][2].gone:
-            heappop(heap)
-        return heap[0][2] if heap else None
+        """Whose turn it is."""
+        turns = self._turns
+        while turns:
+            served, turn, flow = turns[0]
+            if turn == flow.turn:
+                if flow.requests:
+                    return flow.head()
+                # Everybody who waits has had as much by now: there is nothing to remember.
+                self._virtual = max(self._virtual, served)
+                del self._flows[flow.tenant]
+            heappop(turns)
+        return None
 
     def leave(self, ticket: Ticket, now: float) -> None:
         """Take a ticket out, wherever it stands."""
         ticket.gone = True
+        flow = self._flows[ticket.request.tenant]
+        flow.leave(ticket)
         self.requests -= 1
         self.tokens -= ticket.request.prompt_tokens
         self.bytes -= ticket.request.body_bytes
+        if flow.requests == 0:
+            self._busy_weight -= flow.weight
         if self.requests == 0:
             self.meter.end(now)
-        # Dead entries stay in the heap until they surface; without this, cancelled tickets that
-        # never surface would grow it without bound.
-        if len(self._heap) > 64 and len(self._heap) > 2 * self.requests:
-            self._heap = [entry for entry in self._heap if not entry[2].gone]
-            heapify(self._heap)
 
-    def dispatched(self, ticket: Ticket, now: float) -> None:
+    def dispatched(self, ticket: Ticket, now: float, output_tokens: float = 0.0) -> Charge:
+        """It goes; ``output_tokens`` are expected of it."""
         tokens = max(1, ticket.request.prompt_tokens)
         self.meter.served(tokens, now)
         self.work += tokens / self.weight
+        flow = self._flows[ticket.request.tenant]
+        self._virtual = max(self._virtual, flow.served)
         self.leave(ticket, now)
+        self.charge(flow, tokens + OUTPUT_WEIGHT * output_tokens)
+        return Charge(self, flow, tokens, output_tokens)
 
-    def tokens_before(self, due_at: float) -> int:
-        """Prompt tokens that go first. At once for whoever stands at the end, which is the rule while
-        clients are alike; an exact scan for one who is due before others."""
-        if due_at >= self._latest_due:
-            return self.tokens
-        return sum(t.request.prompt_tokens for due, _, t in self._heap if due <= due_at and not t.gone)
+    def charge(self, flow: Flow, tokens: float) -> None:
+        """More was served to a tenant than it was charged, or less."""
+        flow.served += tokens / flow.weight
+        if self._flows.get(flow.tenant) is flow:
+            self._push(flow)
+
+    def recount(self, ticket: Ticket, prompt_tokens: int) -> None:
+        """A waiting request's prompt was counted exactly; call before the request itself changes."""
+        more = prompt_tokens - ticket.request.prompt_tokens
+        self.tokens += more
+        self._flows[ticket.request.tenant].count(ticket, more)
+
+    def tokens_before(self, tenant: str, due_at: float, prompt_tokens: int) -> float:
+        """Prompt tokens of the line that go before one of so many: its own tenant's that are due earlier, and of
+        the others at most what their weights give them meanwhile."""
+        flow = self._flows.get(tenant)
+        if flow is None or flow.requests == 0:
+            own, others, others_weight = 0, self.tokens, self._busy_weight
+        else:
+            own, others = flow.tokens_before(due_at), self.tokens - flow.tokens
+            others_weight = self._busy_weight - flow.weight
+        if others <= 0:
+            return own
+        weight = self._tenants.weight_of(tenant)
+        return own + min(others, (own + prompt_tokens) * others_weight / weight)
 
     def book(self, wait_s: float, service_s: float, now: float) -> float:
         """When a refused client should come back, in seconds from now: behind those who wait, and
@@ -98,4 +173,27 @@ class Line:
         return start - now
 
     def tickets(self) -> list[Ticket]:
-        return [entry[2] for entry in sorted(self._heap, key=lambda e: e[:2]) if not entry[2].gone]
+        """In the order of their deadlines."""
+        return sorted((t for flow in self._flows.values() for t in flow.tickets()), key=lambda t: (t.due_at, t.id))
+
+    def reweigh(self, weight: float, tenants: TenantsConfig) -> None:
+        """Take new weights, of the class and of its tenants."""
+        self.weight, self._tenants = weight, tenants
+        for flow in self._flows.values():
+            flow.weight = tenants.weight_of(flow.tenant)
+        self._busy_weight = sum(flow.weight for flow in self._flows.values() if flow.requests)
+
+    def _push(self, flow: Flow) -> None:
+        turns = self._turns
+        if len(turns) > 64 and len(turns) > 2 * len(self._flows):
+            turns[:] = [entry for entry in turns if entry[1] == entry[2].turn]
+            heapify(turns)
+        self._pushes += 1
+        flow.turn = self._pushes
+        heappush(turns, (flow.served, flow.turn, flow))
+
+    def _forget_all(self) -> None:
+        """Nobody waits, so nobody is owed anything."""
+        self._flows.clear()
+        self._turns.clear()
+        self._virtual = self._busy_weight = 0.0

@@ -19,10 +19,15 @@ class MarginConfig:
     early_share: float = 0.005
     window: int = 50
     """Answers judged at a time."""
+    length_power: float = 2.0
+    """Under an objective, a prompt k times the usual length may spend 1/k to this power of its time waiting. 0: all
+    are alike."""
 
     def __post_init__(self) -> None:
         if not 0 < self.least <= self.most <= 1 or not 0 <= self.early_share <= self.late_share or self.window < 1:
             raise ValueError(f"margin needs 0 < least <= most <= 1, early_share <= late_share, window >= 1: {self}")
+        if self.length_power < 0:
+            raise ValueError(f"margin.length_power must be at least 0, not {self.length_power}")
 
 
 class Margin:

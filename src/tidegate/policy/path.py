@@ -16,7 +16,7 @@ from tidegate.policy.change import Diff, Drain
 from tidegate.policy.classes import INTERACTIVE, classify
 from tidegate.policy.decisions import Admit, Alteration, Answer, Decision, Reason, Refuse, Verdict, Wait
 from tidegate.policy.ladder import Ladder
-from tidegate.policy.line import Ticket
+from tidegate.policy.line import Charge
 from tidegate.policy.margin import Margin
 from tidegate.policy.marks import Marks
 from tidegate.policy.outcomes import EFFECTS, Outcome
@@ -32,13 +32,14 @@ from tidegate.policy.replica import Replica
 from tidegate.policy.request import NEVER, Request
 from tidegate.policy.retries import RetryAllowance
 from tidegate.policy.sharing import Sharing, share
+from tidegate.policy.ticket import Ticket
 from tidegate.policy.timeouts import Timeouts
 from tidegate.policy.token_source import TokenSource
 from tidegate.policy.upstream import Upstream
 from tidegate.policy.waiting import Waiting
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
-_BEHIND_OTHERS = Reason.BEHIND_OTHERS
+_BEHIND_OTHERS, _CLASS_SHARE, _HELD = Reason.BEHIND_OTHERS, Reason.CLASS_SHARE, Reason.HELD
 _SENT, _TOKENS, _ABORTED = Progress.SENT, Progress.TOKENS, Progress.ABORTED
 
 
@@ -53,12 +54,14 @@ class Path:
         self.ladder = Ladder(config.ladder)
         self.timeouts = Timeouts(config.timeouts)
         self.margin = Margin(config.margin)
-        self.waiting = Waiting(self.margin, config.classes)
+        self.waiting = Waiting(self.margin)
         self.allowance = RetryAllowance(config.retries, now)
         self.repeats = Repeats()
         self.attempts = Attempts(self.timeouts, self.margin, self.marks)
         self._open: dict[int, Record] = {}
         self._tickets: dict[int, Ticket] = {}
+        self._services: dict[int, Charge] = {}
+        """What those who waited are taken to cost their tenants, by request id."""
         self._leaving: list[Replica] = []
         self._sharing: Sharing | None = None
         self.apply(config, now)
@@ -69,8 +72,8 @@ class Path:
         """Decide on a new request. Every offer is followed by exactly one ``close``."""
         if request.id in self._open:
             raise ValueError(f"request {request.id} was offered twice")
-        record = self._open_record(request, now)
         upstream = self.upstreams.get(request.upstream)
+        record = self._open_record(request, upstream, now)
         if upstream is None:
             return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL, None, entry.known_models(self.upstreams)), now)
         output_tokens = upstream.reserved_output(request)
@@ -79,16 +82,20 @@ class Path:
             return self._refuse(record, refusal, now)
         entry.charge(self.quota, record, output_tokens, now)
         barred = _BEHIND_OTHERS
-        if upstream.queue.requests == 0:
+        upstream.prompt_tokens.add(request.prompt_tokens)
+        if upstream.is_giant(request.prompt_tokens) and upstream.is_busy():
+            barred = _HELD
+        elif not upstream.gathers(now) and (upstream.queue.requests == 0 or upstream.queue.lets_pass(now)):
             replica = upstream.choose(request, output_tokens, now)
             if isinstance(replica, Replica):
                 return self._place(record, upstream, replica, output_tokens, now)
             barred = replica
         return self._stand_in_queue(record, upstream, barred, now)
 
-    def _open_record(self, request: Request, now: float) -> Record:
-        service_class = classify(self.config.classes, request.prompt_tokens, request.class_hint)
-        record = Record(request, service_class, request.arrived_at, prompt_tokens=request.prompt_tokens)
+    def _open_record(self, request: Request, upstream: Upstream | None, now: float) -> Record:
+        is_burst = upstream is not None and upstream.burst.note(now)
+        request.service_class = classify(self.config.classes, request, request.prompt_tokens, is_burst)
+        record = Record(request, request.service_class, request.arrived_at, prompt_tokens=request.prompt_tokens)
         if request.key is not None and len(self.repeats):
             first = self.repeats.first_arrival(request.tenant, request.key, now)
             if first is not None:
@@ -128,7 +135,7 @@ class Path:
                 if wakeup is not None and wakeup <= now:
                     upstream.wake(now)
                     self._expire(upstream, now, verdicts)
-                if upstream.moved and upstream.queue.requests:
+                if upstream.moved and upstream.queue.requests and not upstream.pacing.is_gathering(now):
                     while self._serve_next(upstream, now, verdicts):
                         pass
                 upstream.moved = False
@@ -136,7 +143,7 @@ class Path:
 
     def _serve_next(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> bool:
         """Decide one ticket: the first head that fits somewhere. False: none does."""
-        heads = upstream.queue.heads()
+        heads = upstream.heads(now)
         for index, ticket in enumerate(heads):
             record = self._open[ticket.request.id]
             output_tokens = upstream.reserved_output(ticket.request)
@@ -145,7 +152,7 @@ class Path:
                 self._refuse_ticket(ticket, upstream, now, verdicts)
                 return True
             if isinstance(replica, Replica):
-                upstream.queue.dispatch(ticket, now)
+                self._services[record.request.id] = upstream.dispatch(ticket, output_tokens, now)
                 del self._tickets[ticket.id]
                 admit = self._place(record, upstream, replica, output_tokens, now)
                 verdicts.append(Verdict(ticket.id, record.request.id, admit))
@@ -154,6 +161,11 @@ class Path:
                 return True
             if record.waited_for is Reason.BEHIND_OTHERS:
                 record.waited_for = replica
+            if replica is _CLASS_SHARE:
+                # Its own class is in its way: whoever passes it meanwhile takes nothing from it.
+                stood_alone, ticket.overtaken = ticket.overtaken >= upstream.queue.config.max_overtakes, 0
+                if stood_alone:
+                    return True
         return False
 
     def _comes_late(self, record: Record, upstream: Upstream, now: float) -> bool:
@@ -293,6 +305,9 @@ class Path:
         request = record.request
         if record.charged_tokens is not None:
             self.quota.close(request.tenant, request.upstream, record.charged_tokens, closing.used_tokens(record), now)
+        service = self._services.pop(request_id, None)
+        if service is not None:
+            service.correct(record.output_tokens, served=closing.used_tokens(record) > 0)
         if request.key is not None and closing.went_empty(record):
             self.repeats.went_empty(request.tenant, request.key, record.first_arrived_at)
         return record
@@ -318,7 +333,7 @@ class Path:
             return Diff(tuple(drain(self.upstreams, change)))
         lines = reshape(self.upstreams, self._leaving, self.config, change, now)
         self._sharing = share(self._sharing, change.groups, self.upstreams, self._leaving, now)
-        self.config, self.waiting.classes = change, change.classes
+        self.config = change
         self.marks.config, self.allowance.config = change.marks, change.retries
         self.quota.reconfigure(change.quota, change.tenants, change.models)
         self.margin.reconfigure(change.margin)
@@ -326,7 +341,7 @@ class Path:
         self.ladder.reconfigure(change.ladder)
         for record in self._open.values():
             if record.service_class not in change.classes.classes:
-                record.service_class = INTERACTIVE
+                record.service_class = record.request.service_class = INTERACTIVE
         return Diff(tuple(lines))
 
     def _moved(self, upstream: str) -> None:
@@ -353,7 +368,8 @@ class Path:
             "retry_allowance": self.allowance.left,
             "marks": len(self.marks.live(now)),
             "cache": self.ladder.answers.view(),
-            **snapshot.view(self.upstreams),
+            **snapshot.view(self.upstreams, now),
+            "quota": self.quota.view(),
             **({} if self._sharing is None else self._sharing.view()),
         }
 

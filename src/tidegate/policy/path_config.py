@@ -17,6 +17,7 @@ from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.margin import MarginConfig
 from tidegate.policy.marks import MarksConfig
 from tidegate.policy.queue import QueueConfig
+from tidegate.policy.pacing import PacingConfig
 from tidegate.policy.quota import QuotaConfig
 from tidegate.policy.reading import ReplicaConfig
 from tidegate.policy.retries import RetriesConfig
@@ -32,6 +33,7 @@ class PathConfig:
     groups: GroupsConfig = field(default=GroupsConfig())
     classes: ClassesConfig = field(default=ClassesConfig())
     burst: BurstConfig = field(default=BurstConfig())
+    pacing: PacingConfig = field(default=PacingConfig())
     queue: QueueConfig = field(default=QueueConfig())
     giants: GiantsConfig = field(default=GiantsConfig())
     margin: MarginConfig = field(default=MarginConfig())

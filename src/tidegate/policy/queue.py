@@ -4,9 +4,12 @@ Bounds (R10) count requests, prompt tokens and body bytes; a class may fill its 
 each. Between lines, the one with the least dispatched work ÷ weight goes next (start-time fair
 queueing, research: VTC 2401.00588; of equals the heavier). A line that comes back from idle is
 lifted to the least of the busy ones, and all begin anew when the queue was empty, so that none can
-spend credit it gathered while absent. Inside a line, earliest deadline first. When the next ticket
-does not fit anywhere, the other lines may pass it, at most ``max_overtakes`` times; then the queue
-waits for it, so a giant request cannot starve.
+spend credit it gathered while absent. Inside a line, see there. A class that yields has its turn only
+while no other waits. When the next ticket does not fit anywhere, the other lines may pass it, at most
+``max_overtakes`` times; then the queue waits for it, so a large request cannot starve.
+
+Giants that are held for a quiet replica stand aside, in a line of their own that everybody passes.
+When their time has come they go first.
 """
 
 from __future__ import annotations
@@ -16,8 +19,10 @@ from heapq import heappop, heappush
 
 from tidegate.policy.classes import INTERACTIVE, ClassConfig, ClassesConfig
 from tidegate.policy.decisions import Reason
-from tidegate.policy.line import Line, Ticket
+from tidegate.policy.line import Charge, Line
 from tidegate.policy.request import Request
+from tidegate.policy.tenants import TenantsConfig
+from tidegate.policy.ticket import Ticket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +39,18 @@ class QueueConfig:
 
 
 class Queue:
-    __slots__ = ("_classes", "_expiry", "config", "lines", "requests")
+    __slots__ = ("_classes", "_expiry", "_tenants", "bytes", "config", "giants", "lines", "requests", "tokens")
 
-    def __init__(self, config: QueueConfig, classes: ClassesConfig) -> None:
+    def __init__(self, config: QueueConfig, classes: ClassesConfig, tenants: TenantsConfig) -> None:
         self.config = config
         self._classes = classes.classes
-        self.lines = {name: Line(c.weight) for name, c in classes.classes.items()}
+        self._tenants = tenants
+        self.lines = {name: Line(c.weight, tenants) for name, c in classes.classes.items()}
+        self.giants = Line(1.0, tenants)
+        """Held for a quiet replica."""
         self.requests = 0
+        self.tokens = 0
+        self.bytes = 0
         self._expiry: list[tuple[float, int, Ticket]] = []
 
     def has_room(self, request: Request, service_class: str) -> Reason | None:
@@ -48,46 +58,64 @@ class Queue:
         share = self._classes[service_class].queue_share
         if self.requests >= config.max_requests or line.requests >= config.max_requests * share:
             return Reason.QUEUE_FULL
-        tokens = sum(each.tokens for each in self.lines.values()) + request.prompt_tokens
-        if tokens > config.max_tokens or line.tokens + request.prompt_tokens > config.max_tokens * share:
+        tokens = request.prompt_tokens
+        if self.tokens + tokens > config.max_tokens or line.tokens + tokens > config.max_tokens * share:
             return Reason.QUEUE_TOKENS
-        size = sum(each.bytes for each in self.lines.values()) + request.body_bytes
-        if size > config.max_bytes or line.bytes + request.body_bytes > config.max_bytes * share:
+        size = request.body_bytes
+        if self.bytes + size > config.max_bytes or line.bytes + size > config.max_bytes * share:
             return Reason.QUEUE_BYTES
         return None
 
+    def lets_pass(self, now: float) -> bool:
+        """Whether a newcomer finds nobody who should go before it."""
+        if self.requests != self.giants.requests:
+            return False
+        giant = self.giants.head()
+        return giant is None or now < giant.held_until
+
     def enter(self, ticket: Ticket, now: float) -> None:
-        line = self.lines[ticket.service_class]
-        if self.requests == 0:
-            for each in self.lines.values():
-                each.work = 0.0
-        elif line.requests == 0:
-            line.work = max(line.work, min(each.work for each in self.lines.values() if each.requests))
+        line = self._line_of(ticket)
+        if line is not self.giants:
+            if self.requests == self.giants.requests:
+                for each in self.lines.values():
+                    each.work = 0.0
+            elif line.requests == 0:
+                line.work = max(line.work, min(each.work for each in self.lines.values() if each.requests))
         line.enter(ticket, now)
-        self.requests += 1
+        self._count(ticket, 1)
         heappush(self._expiry, (ticket.expires_at, ticket.id, ticket))
 
     def heads(self) -> list[Ticket]:
-        """The tickets that may go now, best first; one whose patience is spent stands alone."""
+        """The tickets that may go now, best first; one whose patience is spent stands alone. A giant
+        comes first: held, it is passed over."""
+        giant = self.giants.head()
         waiting = [(line.work, -line.weight, name, line) for name, line in self.lines.items() if line.requests]
-        waiting.sort(key=lambda entry: entry[:3])
-        heads = [ticket for *_, line in waiting if (ticket := line.head()) is not None]
+        if len(waiting) > 1:
+            waiting = [each for each in waiting if not self._classes[each[2]].yields] or waiting
+            waiting.sort(key=lambda entry: entry[:3])
+        heads = [] if giant is None else [giant]
+        heads += [ticket for *_, line in waiting if (ticket := line.head()) is not None]
         for ticket in heads:
             if ticket.overtaken >= self.config.max_overtakes:
                 return [ticket]
         return heads
 
-    def dispatch(self, ticket: Ticket, now: float) -> None:
-        self.lines[ticket.service_class].dispatched(ticket, now)
-        self.requests -= 1
+    def dispatch(self, ticket: Ticket, now: float, output_tokens: float = 0.0) -> Charge:
+        """It goes; ``output_tokens`` are expected of it."""
+        line, of_class = self._line_of(ticket), self.lines[ticket.service_class]
+        self._count(ticket, -1)
+        if line is not of_class:
+            of_class.work += ticket.request.prompt_tokens / of_class.weight
+        return line.dispatched(ticket, now, output_tokens)
 
     def leave(self, ticket: Ticket, now: float) -> None:
-        self.lines[ticket.service_class].leave(ticket, now)
-        self.requests -= 1
+        self._line_of(ticket).leave(ticket, now)
+        self._count(ticket, -1)
 
     def recount(self, ticket: Ticket, prompt_tokens: int) -> None:
         """A waiting request's prompt was counted exactly; call before the request itself changes."""
-        self.lines[ticket.service_class].tokens += prompt_tokens - ticket.request.prompt_tokens
+        self.tokens += prompt_tokens - ticket.request.prompt_tokens
+        self._line_of(ticket).recount(ticket, prompt_tokens)
 
     def expired(self, now: float) -> list[Ticket]:
         """Tickets that must be refused now, taken out of the queue."""
@@ -104,10 +132,11 @@ class Queue:
             heappop(self._expiry)
         return self._expiry[0][0] if self._expiry else None
 
-    def reclass(self, config: QueueConfig, classes: ClassesConfig, now: float) -> None:
-        """Take new bounds and classes; tickets of a class that is gone move to ``interactive``."""
-        old, self.config, self._classes = self.lines, config, classes.classes
-        self.lines = {name: _keep(old.get(name), c) for name, c in classes.classes.items()}
+    def reclass(self, config: QueueConfig, classes: ClassesConfig, tenants: TenantsConfig, now: float) -> None:
+        """Take new bounds, classes and weights; tickets of a class that is gone move to ``interactive``."""
+        old, self.config, self._classes, self._tenants = self.lines, config, classes.classes, tenants
+        self.lines = {name: _keep(old.get(name), c, tenants) for name, c in classes.classes.items()}
+        self.giants.reweigh(1.0, tenants)
         target = self.lines[INTERACTIVE]
         for name in sorted(old.keys() - classes.classes.keys()):
             if target.requests == 0:
@@ -115,18 +144,30 @@ class Queue:
             for ticket in old[name].tickets():
                 ticket.service_class = INTERACTIVE
                 target.enter(ticket, now)
+        for giant in self.giants.tickets():
+            if giant.service_class not in self.lines:
+                giant.service_class = INTERACTIVE
 
     def view(self) -> dict[str, object]:
         return {
             "requests": self.requests,
-            "tokens": sum(line.tokens for line in self.lines.values()),
-            "bytes": sum(line.bytes for line in self.lines.values()),
+            "tokens": self.tokens,
+            "bytes": self.bytes,
+            "held": self.giants.requests,
             "classes": {name: {"requests": line.requests, "tokens": line.tokens} for name, line in self.lines.items()},
         }
 
+    def _line_of(self, ticket: Ticket) -> Line:
+        return self.giants if ticket.held_until else self.lines[ticket.service_class]
 
-def _keep(line: Line | None, config: ClassConfig) -> Line:
+    def _count(self, ticket: Ticket, sign: int) -> None:
+        self.requests += sign
+        self.tokens += sign * ticket.request.prompt_tokens
+        self.bytes += sign * ticket.request.body_bytes
+
+
+def _keep(line: Line | None, config: ClassConfig, tenants: TenantsConfig) -> Line:
     if line is None:
-        return Line(config.weight)
-    line.weight = config.weight
+        return Line(config.weight, tenants)
+    line.reweigh(config.weight, tenants)
     return line

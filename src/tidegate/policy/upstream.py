@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from math import ceil
 
-from tidegate.policy.balance.balancer import BalanceConfig, Balancer
+from tidegate.policy.balance.balancer import Balancer
 from tidegate.policy.breaker import State
-from tidegate.policy.classes import ClassesConfig
+from tidegate.policy.burst import Burst
 from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import Mean
 from tidegate.policy.expectation import Expectation
+from tidegate.policy.giants import is_giant, is_quiet
 from tidegate.policy.groups import Group
+from tidegate.policy.line import Charge
+from tidegate.policy.path_config import PathConfig
+from tidegate.policy.pacing import Pacing
 from tidegate.policy.permit import Permit
-from tidegate.policy.queue import Queue, QueueConfig
+from tidegate.policy.queue import Queue
 from tidegate.policy.reading import Reading
 from tidegate.policy.replica import Replica
 from tidegate.policy.request import ESTIMATE_SLACK, NEVER, Request
-from tidegate.policy.slots import SlotsConfig
+from tidegate.policy.ticket import Ticket
 
-_GROUP_SHARE = Reason.GROUP_SHARE
+_GROUP_SHARE, _MODEL_CONCURRENCY = Reason.GROUP_SHARE, Reason.MODEL_CONCURRENCY
 FEW_SAMPLES = 30
 A_WAVE = 4
 
@@ -32,28 +36,42 @@ FAR_SHARE = 4.0
 class Upstream:
     __slots__ = (
         "balancer",
+        "burst",
         "claims",
+        "classes",
+        "concurrency",
         "context_tokens",
         "expectation",
+        "giants",
         "is_bounded",
         "moved",
         "name",
         "output_tokens",
+        "pacing",
+        "prompt_tokens",
         "queue",
         "replicas",
         "wakes_at",
+        "woken_at",
     )
 
-    def __init__(
-        self, name: str, queue: QueueConfig, classes: ClassesConfig, slots: SlotsConfig, balance: BalanceConfig
-    ) -> None:
+    def __init__(self, name: str, config: PathConfig) -> None:
         self.name = name
-        self.balancer = Balancer(balance)
-        self.expectation = Expectation(slots)
+        self.balancer = Balancer(config.balance)
+        self.expectation = Expectation(config.slots)
         self.replicas: list[Replica] = []
-        self.queue = Queue(queue, classes)
+        self.queue = Queue(config.queue, config.classes, config.tenants)
+        self.giants = config.giants
+        self.prompt_tokens = Mean()
+        """Of the requests that were offered."""
         self.output_tokens = Mean()
         """Of the answers that ended well, per sequence."""
+        self.classes = config.classes.classes
+        """As they wait for this model."""
+        self.concurrency: int | None = None
+        """Most sequences on all replicas together; None: no bound but theirs."""
+        self.pacing = Pacing(config.pacing)
+        self.burst = Burst(config.burst)
         self.moved = False
         """Something happened that may let a ticket go."""
         self.context_tokens: int | None = None
@@ -64,6 +82,7 @@ class Upstream:
         """Under whose floor a request found no memory in the latest look at the queue."""
         self.wakes_at = NEVER
         """When a shared pool may have room though nothing happened."""
+        self.woken_at = 0.0
 
     def reserved_output(self, request: Request) -> int:
         """Output tokens reserved per sequence."""
@@ -73,10 +92,35 @@ class Upstream:
 
     def choose(self, request: Request, output_tokens: int, now: float, avoid: str | None = None) -> Replica | Reason:
         """The replica of least cost whose gates are all open, or the gate that bars the way."""
+        if self.concurrency is not None and self._is_full(self.concurrency, request.sequences):
+            return _MODEL_CONCURRENCY
         found = self.balancer.choose(request, output_tokens, now, avoid)
         if found is _GROUP_SHARE:
             self._claim(request, output_tokens, now)
         return found
+
+    def is_giant(self, prompt_tokens: int) -> bool:
+        return is_giant(self.giants, prompt_tokens, self.prompt_tokens.value, self.replicas)
+
+    def is_busy(self) -> bool:
+        """No replica is quiet enough for a giant."""
+        return not any(is_quiet(self.giants, replica) for replica in self.replicas)
+
+    def heads(self, now: float) -> list[Ticket]:
+        """Who may go from the queue, best first, without giants that are held."""
+        heads = self.queue.heads()
+        if heads and heads[0].held_until > now and self.is_busy():
+            del heads[0]
+        return heads
+
+    def dispatch(self, ticket: Ticket, output_tokens: int, now: float) -> Charge:
+        """A ticket goes; its tenant is charged what is expected of it."""
+        each = min(float(output_tokens), self.output_tokens.value)
+        return self.queue.dispatch(ticket, now, each * ticket.request.sequences)
+
+    def _is_full(self, most: int, sequences: int) -> bool:
+        running = sum([replica.in_flight for replica in self.replicas])
+        return running > 0 and running + sequences > most
 
     def _claim(self, request: Request, output_tokens: int, now: float) -> None:
         for replica in self.replicas:
@@ -125,16 +169,50 @@ class Upstream:
         expiry = self.queue.next_expiry()
         if expiry is None:
             return None
-        return min(
-            [expiry, self.wakes_at, *[r.breaker.open_until for r in self.replicas if r.breaker.state is State.OPEN]]
-        )
+        giant = self.queue.giants.head()
+        held_until = NEVER if giant is None or giant.held_until <= self.woken_at else giant.held_until
+        opens = [r.breaker.open_until for r in self.replicas if r.breaker.state is State.OPEN]
+        return min([expiry, self.wakes_at, held_until, self.pacing.opens_at or NEVER, *opens])
+
+    def gathers(self, now: float) -> bool:
+        """Whether a newcomer has to wait for others: pacing is on."""
+        if not self.pacing.config.enabled:
+            return False
+        self.pacing.gather(self.load(), now)
+        return self.pacing.is_gathering(now)
+
+    def load(self) -> float:
+        """The fuller of sequences and KV slots, of the replicas that serve, from 0 to 1 and above."""
+        loads = [replica.load() for replica in self.replicas if replica.serves]
+        return sum(loads) / len(loads) if loads else 0.0
 
     def wake(self, now: float) -> None:
-        """Let breakers that have cooled become half-open, so that none names a wakeup in the past."""
+        """Let breakers that have cooled become half-open, and giants that were held long enough go, so that none
+        names a wakeup in the past."""
+        giant = self.queue.giants.head()
+        self.moved = self.moved or (giant is not None and self.woken_at < giant.held_until <= now)
+        self.moved = self.moved or 0.0 < self.pacing.opens_at <= now
+        self.woken_at = now
         for replica in self.replicas:
             if replica.breaker.state is State.OPEN and replica.breaker.open_until <= now:
                 replica.breaker.allows(now)
                 self.moved = True
+
+    def reconfigure(self, config: PathConfig, now: float) -> None:
+        """Take what a reload says, of everything but the replicas."""
+        self.queue.reclass(config.queue, config.classes, config.tenants, now)
+        self.expectation.reconfigure(config.slots)
+        self.balancer.config = config.balance
+        self.giants, self.burst.config, self.pacing.config = config.giants, config.burst, config.pacing
+        self.moved = True
+
+    def adopt(self, config: PathConfig) -> None:
+        """Take what a reload says of this model and of the classes; call after the replicas are there."""
+        model = config.models.of(self.name)
+        self.classes = model.classes(config.classes).classes
+        self.concurrency = model.concurrency
+        for replica in self.replicas:
+            replica.shares.reconfigure(self.classes, tuple(replica.permits.values()))
 
     def survey(self) -> None:
         """Note what the present replicas can hold at most; call when they change."""

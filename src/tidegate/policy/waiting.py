@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from tidegate.policy import entry
-from tidegate.policy.classes import ClassesConfig
 from tidegate.policy.decisions import Reason, Refuse
-from tidegate.policy.line import Ticket
 from tidegate.policy.margin import Margin
 from tidegate.policy.patience import Patience, patience
 from tidegate.policy.record import Record
+from tidegate.policy.request import NEVER
+from tidegate.policy.ticket import Ticket
 from tidegate.policy.upstream import Upstream
 
 
 class Waiting:
     """Owned by ``Path``; the tickets themselves stand in each upstream's queue."""
 
-    __slots__ = ("_last_ticket", "classes", "margin")
+    __slots__ = ("_last_ticket", "margin")
 
-    def __init__(self, margin: Margin, classes: ClassesConfig) -> None:
+    def __init__(self, margin: Margin) -> None:
         self.margin = margin
-        self.classes = classes
         self._last_ticket = 0
 
     def enter(self, record: Record, upstream: Upstream, now: float) -> Ticket | Refuse:
@@ -28,23 +27,34 @@ class Waiting:
         full = queue.has_room(request, record.service_class)
         if full is not None:
             return Refuse(full, self.drain_s(record, upstream, now))
-        held = self.patience(record, upstream)
-        before = queue.lines[record.service_class].tokens_before(held.due_at)
-        rate = upstream.tokens_per_s(record.service_class, now)
+        held, prompt_tokens = self.patience(record, upstream), request.prompt_tokens
+        line, rate = queue.lines[record.service_class], upstream.tokens_per_s(record.service_class, now)
+        before = line.tokens_before(request.tenant, held.due_at, prompt_tokens)
         record.predicted_wait_s = 0.0 if rate is None else before / rate
-        if now + record.predicted_wait_s >= held.expires_at:
+        line.usual.add(prompt_tokens)
+        if record.predicted_wait_s >= self._may_wait_s(record, held, line.usual.value, now):
             return self._too_late(record, upstream, held, now)
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket, request, record.service_class, held.due_at, held.expires_at, now)
+        if upstream.is_giant(prompt_tokens):
+            ticket.held_until = now + upstream.giants.hold_share * (held.expires_at - now)
         record.queued_at = now
         queue.enter(ticket, now)
         upstream.moved = True
         return ticket
 
+    def _may_wait_s(self, record: Record, held: Patience, usual_tokens: float, now: float) -> float:
+        """How long a predicted wait may be: all of its patience, less for a long prompt where the wait is bounded by
+        an objective, for then not everybody can meet it."""
+        wait_s, tokens = held.expires_at - now, record.request.prompt_tokens
+        if record.objective_at == NEVER or tokens <= usual_tokens:
+            return wait_s
+        return wait_s * float((usual_tokens / tokens) ** self.margin.config.length_power)
+
     def patience(self, record: Record, upstream: Upstream) -> Patience:
         request = record.request
         service_s = upstream.service_s(request.prompt_tokens, upstream.reserved_output(request))
-        return patience(record, self.classes.classes[record.service_class], self.margin.value, service_s)
+        return patience(record, upstream.classes[record.service_class], self.margin.value, service_s)
 
     def too_late(self, record: Record, upstream: Upstream, now: float) -> Refuse:
         """Why a ticket leaves the queue unserved."""
@@ -59,5 +69,8 @@ class Waiting:
     def drain_s(self, record: Record, upstream: Upstream, now: float) -> float:
         """Retry-After: the drain of the queue this client would stand behind, × 0.8–1.2 (R7)."""
         line, rate = upstream.queue.lines[record.service_class], upstream.tokens_per_s(record.service_class, now)
-        wait_s = 1.0 if rate is None else line.book(line.tokens / rate, record.request.prompt_tokens / rate, now)
-        return entry.jittered(wait_s, record.request.draw)
+        request, wait_s = record.request, 1.0
+        if rate is not None:
+            before = line.tokens_before(request.tenant, NEVER, request.prompt_tokens)
+            wait_s = line.book(before / rate, request.prompt_tokens / rate, now)
+        return entry.jittered(wait_s, request.draw)
