@@ -19,7 +19,8 @@ def test_every_policy_is_reached_by_a_key(tmp_path: Path) -> None:
         upstreams: {chat: {replicas: [{url: http://h:1, bytes_per_token: 7}], limits: {knee: 7}}}
         slots: {default_max_tokens: 7}
         pools: {card: {kv_bytes: 7, groups: {all: {members: [chat], floor: 1}}}}
-        shaping: {queue: {max_requests: 7}, margin: {most: 0.8}, long_threshold_tokens: 7, burst: {ratio: 7}}
+        shaping: {queue: {max_requests: 7}, margin: {most: 0.8}, long_threshold_tokens: 7, burst: {ratio: 7},
+                  pacing: {enabled: true}, giants: {least_tokens: 7}}
         limits: {adaptive: {initial: 7}, prefill: {floor_tokens: 7}}
         tail: {timeouts: {multiplier: 7}, breaker: {probes: 7}}
         marks: {trigger_count: 7}

@@ -28,7 +28,7 @@ FIELDS = {
     "summary.upstreams": "model name to its replicas: name, URL or engine, slots, sequences (null: not known yet), "
     "command (of a vLLM that is started; else null)",
     "summary.off": "sections that are switched off",
-    "summary.set": "number of values set by file, env, alias, flag, stability.json and mode",
+    "summary.set": "number of values set by preset, file, env, alias, flag, stability.json and mode",
 }
 
 
@@ -106,11 +106,11 @@ def _upstreams(settings: Settings, commands: Mapping[str, str]) -> dict[str, lis
 
 
 def switched_off(settings: Settings) -> list[str]:
-    """Every ``enabled`` that is false."""
+    """Every ``enabled`` that somebody set to false; what is off by itself is no news."""
     return [
         ".".join(map(str, path[:-1]))
         for path, value in leaves(plain(settings))
-        if path[-1] == "enabled" and value is False
+        if path[-1] == "enabled" and value is False and settings.origin(path).kind is not Kind.DEFAULT
     ]
 
 

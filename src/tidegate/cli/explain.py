@@ -27,7 +27,7 @@ FIELDS = {
     "build": "which build of Tidegate this is: compiled, or pure Python",
     "file": "the YAML that was read; null when there was none",
     "warnings": "what works, but perhaps not as meant",
-    "values[]": "every key: key, value, origin (default, file, env, alias, flag, stability.json, mode), place",
+    "values[]": "every key: key, value, origin (default, preset, file, env, alias, flag, stability.json, mode), place",
     "timeouts": "the timeout tree: name, longest_s (null: no limit of its own), rule, key, children; "
     "a child cannot outlast its parent",
     "replicas[]": "slot arithmetic and gates of each replica; null stands for what only the engine can tell",

@@ -13,6 +13,7 @@ from tidegate.config.upstreams import Upstream
 from tidegate.policy.classes import INTERACTIVE, LONG, ClassConfig, ClassesConfig
 from tidegate.policy.limits.per_model import ModelConfig, ModelsConfig
 from tidegate.policy.margin import MarginConfig
+from tidegate.policy.pacing import PacingConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import ReplicaConfig
 from tidegate.policy.slots import SlotsConfig
@@ -35,6 +36,8 @@ def path_config(settings: Settings) -> PathConfig:
         groups=groups_config(settings.pools),
         classes=_classes(settings),
         burst=settings.shaping.burst,
+        pacing=_pacing(settings),
+        giants=replace(settings.shaping.giants, enabled=settings.shaping.enabled and settings.shaping.giants.enabled),
         queue=settings.shaping.queue,
         margin=settings.shaping.margin if settings.shaping.enabled else MarginConfig(least=1.0, most=1.0),
         limit=settings.limits.adaptive,
@@ -48,6 +51,19 @@ def path_config(settings: Settings) -> PathConfig:
         quota=settings.quota,
         tenants=TenantsConfig(named=settings.tenants),
         models=ModelsConfig(named=_model_limits(settings)),
+    )
+
+
+def _pacing(settings: Settings) -> PacingConfig:
+    """Low load below high load also where pacing is off and nobody looked at the two together."""
+    shaping = settings.shaping
+    low, high = shaping.pacing.low_load_percent, shaping.gpu_utilization_high_percent
+    return PacingConfig(
+        enabled=shaping.enabled and shaping.pacing.enabled,
+        idle_window_s=shaping.pacing.idle_window_s,
+        busy_window_s=shaping.pacing.busy_window_s,
+        low_load=min(low, high - 1) / 100,
+        high_load=high / 100,
     )
 
 

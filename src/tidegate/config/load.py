@@ -1,7 +1,7 @@
 """Reads every layer and gives ``Settings``, or all that is wrong with them at once.
 
 Precedence, strongest first: what the admin API set, flags, ``TIDEGATE__SECTION__KEY``, the accepted aliases, the
-YAML file, ``config/stability.json``, defaults.
+YAML file, ``config/stability.json``, the preset that one of these names, defaults.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tidegate.config.assemble import slot_plans
 from tidegate.config.document import Document, read_document
 from tidegate.config.flags import Overrides, flag_origin
 from tidegate.config.origin import ADMIN_API, DEFAULT, Kind, Origin, Path, dotted
+from tidegate.config.presets import lay_preset
 from tidegate.config.problem import Problem
 from tidegate.config.section import plain
 from tidegate.config.settings import Provenance, Settings
@@ -82,6 +83,7 @@ def load(
     _read_prefix_caching(gathered, env)
     for key, value in (live or {}).items():
         gathered.put(key, value, ADMIN_API)
+    lay_preset(gathered.tree)
     _apply_mode(gathered)
     checked = check_values(gathered.tree, env, gathered.unset)
     problems = gathered.problems + checked.problems
@@ -94,9 +96,10 @@ def load(
 def _advice(settings: Settings, tree: Tree) -> list[str]:
     """What works, but not as its author may think."""
     lines = [line for plan in slot_plans(settings) for line in fitted(plan, "clamp") if settings.slots.enabled]
-    no_effect = ("shaping", "gpu_utilization_high_percent")
-    if no_effect in tree.origins:
-        lines.append(f"{tree.origins[no_effect].place()}: {dotted(no_effect)}: no effect, this version has no pacing")
+    high = ("shaping", "gpu_utilization_high_percent")
+    set_by = tree.origins.get(high)
+    if set_by is not None and set_by.kind is not Kind.PRESET and not settings.shaping.pacing.enabled:
+        lines.append(f"{set_by.place()}: {dotted(high)}: no effect while shaping.pacing is off")
     return [*lines, *contradictions(settings)]
 
 

@@ -13,6 +13,7 @@ class Kind(Enum):
     """The layers, weakest first."""
 
     DEFAULT = "default"
+    PRESET = "preset"
     STABILITY = "stability.json"
     FILE = "file"
     ALIAS = "alias"

@@ -45,6 +45,8 @@ class Settings(Section):
 
     mode: Literal["production", "dev"] = "production"
     """``dev``: slots only; shaping, tail and ladder off (alias: VOLC_STABILITY_MODE, SPEC S0-13)."""
+    preset: Literal["customer-service", "low-latency-batch", "interactive", "offline"] | None = None
+    """A set of defaults for one kind of traffic; whatever is written beside it wins (SPEC S0-34, S1-45, S2-05)."""
     server: Server = Server()
     upstreams: dict[Alias, Upstream] = Field(default_factory=dict)
     """Public model names, each with the engines behind it."""

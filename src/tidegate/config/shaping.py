@@ -11,7 +11,9 @@ from tidegate.config.section import Ranged, Section
 from tidegate.policy.burst import BurstConfig
 from tidegate.policy.class_rules import ClassRule
 from tidegate.policy.classes import ClassConfig, ClassesConfig
+from tidegate.policy.giants import GiantsConfig
 from tidegate.policy.margin import MarginConfig
+from tidegate.policy.pacing import PacingConfig
 from tidegate.policy.queue import QueueConfig
 
 _CLASSES = ClassesConfig()
@@ -84,6 +86,35 @@ Burst = Annotated[
 ]
 
 
+Giants = Annotated[
+    GiantsConfig,
+    Ranged(
+        enabled=Field(description="Off: a prompt of any size goes when it fits, and stalls those beside it."),
+        least_s=Field(gt=0),
+        least_tokens=Field(ge=1),
+        least_ratio=Field(ge=1),
+        quiet_share=Field(ge=0, le=1),
+        hold_share=Field(ge=0, lt=1),
+    ),
+]
+
+_PACING = PacingConfig()
+
+
+class Pacing(Section):
+    """A moment in which requests gather before they go to the engines."""
+
+    enabled: bool = _PACING.enabled
+    """Off for engines that batch continuously: it only adds to the first byte (docs/policies/pacing.md)."""
+    idle_window_s: Annotated[float, Field(ge=0, le=1)] = _PACING.idle_window_s
+    """How long they gather while load is low (SPEC S0-27)."""
+    busy_window_s: Annotated[float, Field(ge=0, le=1)] = _PACING.busy_window_s
+    """How long they gather while load is high; between the two on a straight line (SPEC S0-27)."""
+    low_load_percent: Annotated[int, Field(ge=0, le=99)] = int(100 * _PACING.low_load)
+    """Load that counts as low: the fuller of the replicas' sequences and KV slots. What counts as high is
+    ``shaping.gpu_utilization_high_percent``."""
+
+
 class Shaping(Section):
     """A queue bounded three ways, in deadline order, which refuses early what would be late."""
 
@@ -102,8 +133,11 @@ class Shaping(Section):
     burst: Burst = BurstConfig()
     """When so many more requests than usual arrive that it counts as a burst (SPEC S0-28)."""
     gpu_utilization_high_percent: Annotated[int, Field(ge=1, le=100)] = 85
-    """GPU load that counts as high (alias: VOLC_GPU_UTILIZATION_HIGH, SPEC S0-32). Only pacing reads it, which
-    this version does not have: it has no effect yet."""
+    """Load that counts as high, above which the window of ``pacing`` is the short one (alias:
+    VOLC_GPU_UTILIZATION_HIGH, SPEC S0-32). No effect while pacing is off."""
+    pacing: Pacing = Pacing()
+    giants: Giants = GiantsConfig()
+    """Prompts that stall everybody beside them wait for a quiet replica (SPEC S0-37)."""
 
 
 Classes = dict[Annotated[str, Field(min_length=1, max_length=64)], ServiceClass]

@@ -8,6 +8,8 @@ from tidegate.config.origin import Path
 from tidegate.config.problem import Problem, suggestion
 from tidegate.config.settings import Settings
 
+_HIGH: Path = ("shaping", "gpu_utilization_high_percent")
+
 
 def shaping_problems(settings: Settings) -> Iterator[Problem]:
     """What no class, rule or model can get wrong alone."""
@@ -20,6 +22,10 @@ def shaping_problems(settings: Settings) -> Iterator[Problem]:
     for alias, upstream in settings.upstreams.items():
         for name in upstream.limits.max_wait_s:
             yield from _class(settings, ("upstreams", alias, "limits", "max_wait_s", name), name)
+    pacing, high = settings.shaping.pacing, settings.shaping.gpu_utilization_high_percent
+    if pacing.enabled and pacing.low_load_percent >= high:
+        told = f"must be below shaping.gpu_utilization_high_percent ({high}), got {pacing.low_load_percent}"
+        yield Problem(("shaping", "pacing", "low_load_percent"), told, also=(_HIGH,))
     floors = {name: each.floor for name, each in settings.classes.items() if each.floor}
     if sum(floors.values()) > 1:
         also = tuple(("classes", name, "floor") for name in floors)

@@ -56,7 +56,7 @@ class ClassConfig:
 def _default_classes() -> dict[str, ClassConfig]:
     return {
         INTERACTIVE: ClassConfig(weight=4.0),
-        LONG: ClassConfig(weight=1.0, queue_share=0.5),
+        LONG: ClassConfig(weight=1.0, max_wait_s=3.0, queue_share=0.5),
         BATCH: ClassConfig(weight=0.25, max_wait_s=60.0, queue_share=0.5, max_share=0.5, yields=True),
         OTHER: ClassConfig(weight=1.0, queue_share=0.25),
     }
