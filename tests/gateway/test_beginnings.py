@@ -7,7 +7,12 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gateway.stand import WHOLE, Engine, chat, post, stand_for
 from tidegate.gateway.beginnings import FIRST_BYTES, WHOLE_BYTES, beginnings
+from tidegate.gateway.settings import Endpoint
+from tidegate.policy.balance.balancer import BalanceConfig
+from tidegate.policy.path_config import PathConfig
+from tidegate.testing.virtual_loop import run_virtually
 from tidegate.wire.body import Body
 
 
@@ -51,3 +56,37 @@ def test_the_order_of_fields_and_what_else_is_asked_change_nothing() -> None:
 
 def test_a_legacy_prompt_has_them_too() -> None:
     assert len(beginnings(Body(json.dumps({"prompt": "x" * 1500}).encode()), None)) == 2
+
+
+ENDPOINTS = [Endpoint(name=name, host="127.0.0.1", port=9000) for name in ("r1", "r2")]
+
+
+def turns(count: int) -> list[bytes]:
+    """A conversation: each prompt is the one before it and a little more."""
+    text = "Once upon a time there was a gateway. " * 40
+    return [post(chat(messages=[{"role": "user", "content": text + "And then? " * turn}])) for turn in range(count)]
+
+
+def test_a_conversation_stays_with_the_replica_that_has_read_it() -> None:
+    async def scenario() -> None:
+        engines = {"r1": Engine([WHOLE]), "r2": Engine([WHOLE])}
+        with stand_for(engines) as stand:
+            for each in turns(8):
+                assert (await stand.ask(each)).status == 200
+            asked = sorted(len(engine.requests) for engine in engines.values())
+            assert asked == [0, 8]
+            assert all(request.prefixes for request in stand.noted.offered)
+
+    run_virtually(scenario())
+
+
+def test_where_nobody_has_to_choose_none_are_taken() -> None:
+    async def scenario() -> None:
+        with stand_for({"r1": Engine([WHOLE]), "r2": Engine([WHOLE])}) as stand:
+            stand.reload(["r1", "r2"], *ENDPOINTS, path=PathConfig(balance=BalanceConfig(prefix_affinity=False)))
+            await stand.ask(turns(1)[0])
+            stand.reload(["r1"], *ENDPOINTS[:1])
+            await stand.ask(turns(1)[0])
+            assert [request.prefixes for request in stand.noted.offered] == [(), ()]
+
+    run_virtually(scenario())
