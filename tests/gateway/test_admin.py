@@ -42,7 +42,8 @@ class Panel:
         return self.reason
 
     def config(self) -> dict[str, Any]:
-        return {"mode": "production"}
+        values = {"mode": "production", "retries.ratio": 0.2, "retries.most": 50}
+        return {"values": values, "origins": {"retries.ratio": "admin API", "retries.most": "tidegate.yaml:3:4"}}
 
     async def view(self) -> dict[str, Any] | None:
         return {"permits_open": 2, "deadline": float("inf")} if self.is_answering else None
@@ -237,7 +238,7 @@ def test_with_tokens_only_their_holders_reach_the_admin_paths(panel: Panel) -> N
     assert client.get("/admin/config").status_code == 401
     assert client.get("/admin/config", headers={"authorization": "Bearer wrong"}).status_code == 401
     assert client.get("/admin/config", headers={"authorization": "Basic secret"}).status_code == 401
-    assert client.get("/admin/config", headers={"authorization": "Bearer secret"}).json() == {"mode": "production"}
+    assert client.get("/admin/config", headers={"authorization": "Bearer secret"}).json() == panel.config()
     assert client.get("/metrics").status_code == 200
     assert client.get("/health").status_code == 200
 

@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "Run the gateway in front of your engines.",
     "check": "Find every mistake in the configuration.",
     "explain": "Say what is configured and why, or what became of one request.",
+    "tune": "Change parameters of the running gateway.",
     "simulate": "Run a scenario on virtual engines and a virtual clock.",
     "plan": "Work out memory, slots and lengths before anything is started.",
     "schema": "Print the JSON Schema of tidegate.yaml, for editors.",
