@@ -4,8 +4,10 @@
 
 ``throughput``: completions of long prompts through the gateway, as text and as ids, before an engine that tokenizes
 and then infers for a given part of the time that tokenizing takes; ratios of the same round. ``latency``: short
-requests, 100 a second, alone and beside 8 × 128 000 tokens that are tokenized without a pause: by tokenizer processes,
-in a thread of the gateway, in its loop, or by the engine. The tokenizer is the demo model's, made of its GGUF file.
+requests to another engine, 100 a second, beside a process that takes as much of a processor and tokenizes nothing, and
+beside 8 × 128 000 tokens that are tokenized without a pause: by tokenizer processes, in a thread of the gateway, in its
+loop, or by their engine. ``holds``: CPU milliseconds for which one such prompt holds the loop, step by step, with a
+tokenizer process. The tokenizer is the demo model's, made of its GGUF file.
 """
 
 from __future__ import annotations
@@ -20,18 +22,25 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from msgspec import Raw, msgpack
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.live.smollm_tokenizer import write_tokenizer
 from tidegate.engines.loopback import free_port
+from tidegate.gateway.piece_cache import PieceCache
+from tidegate.gateway.tokenizer import Tokenizer
+from tidegate.gateway.tokenizing_messages import Count, Told
+from tidegate.wire.body import Body
 
+ROOT = Path(__file__).resolve().parents[1]
 ROLES = ROOT / "bench" / "rows" / "tokenizing.py"
 SHORT = (
-    b'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 42\r\n\r\n{"model":"m","prompt":"hi","max_tokens":1}'
+    b'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 42\r\n\r\n{"model":"s","prompt":"hi","max_tokens":1}'
 )
 EVERY_S = 0.01
 WINDOW_S = 6.0
@@ -52,17 +61,18 @@ class Place:
         library: Any = importlib.import_module("tokenizers")
         self._tokenizer = library.Tokenizer.from_file(str(self.tokenizer / "tokenizer.json"))
         sample = self.text.read_text()[:400_000]
-        self.per_token = len(sample) / self._count(sample)
+        self.per_token = len(sample) / len(self.encode(sample))
 
-    def _count(self, text: str) -> int:
-        return len(self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])
+    def encode(self, text: str) -> Any:
+        """The library's encoding, by the call that leaves the interpreter's lock alone."""
+        return self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0]
 
     def tokenizing_s(self, tokens: int) -> float:
         """On one core, as an engine does it; the median of five."""
         text, took = self.text.read_text()[: int(tokens * self.per_token)], []
         for number in range(5):
             began = time.monotonic()
-            self._count(f"{number} {text}")
+            self.encode(f"{number} {text}")
             took.append(time.monotonic() - began)
         return statistics.median(took)
 
@@ -100,17 +110,20 @@ class Pair:
     """An engine and a gateway before it."""
 
     def __init__(self, place: Place, mode: str, manner: str, inference_s: float) -> None:
-        engine_port, self.port = free_port(), free_port()
+        engine_port, other_port, self.port = free_port(), free_port(), free_port()
         self.engine = Role("engine", engine_port, place.tokenizer, manner, inference_s)
-        self.front = Role("front", self.port, engine_port, place.tokenizer, mode)
+        self.other = Role("engine", other_port, place.tokenizer, "pipelined", 0.0)
+        self.front = Role("front", self.port, engine_port, other_port, place.tokenizer, mode)
 
     def __enter__(self) -> Pair:
         self.engine.__enter__()
+        self.other.__enter__()
         self.front.__enter__()
         return self
 
     def __exit__(self, *given: object) -> None:
         self.front.__exit__(*given)
+        self.other.__exit__(*given)
         self.engine.__exit__(*given)
 
 
@@ -139,8 +152,11 @@ def throughput(place: Place, rounds: int) -> list[dict[str, Any]]:
     found = []
     cells = [
         (f"{tokens // 1000}k tokens, {what}", (tokens, count, prefix), manner, part)
-        for tokens, count in ((LONG_TOKENS, 16), (32_000, 48))
-        for what, prefix, parts in (("all new", "none", (0.25, 1.0, 4.0)), ("known but for a turn", "same", (0.25,)))
+        for tokens, count, what, prefix, parts in (
+            (LONG_TOKENS, 12, "all new", "none", (0.25, 1.0, 4.0)),
+            (LONG_TOKENS, 24, "known but for a turn", "same", (0.25,)),
+            (32_000, 32, "all new", "none", (1.0,)),
+        )
         for manner in ("serial", "pipelined")
         for part in parts
     ]
@@ -170,21 +186,59 @@ def throughput(place: Place, rounds: int) -> list[dict[str, Any]]:
     return found
 
 
+# ---- holds ---------------------------------------------------------------------------------------
+
+
+def holds(place: Place) -> dict[str, float]:
+    """What the data process does for one prompt of 128 000 tokens, in the order of its life; medians."""
+    text = place.text.read_text()[: int(LONG_TOKENS * place.per_token)]
+    body = json.dumps({"model": "m", "prompt": text, "max_tokens": 1}).encode()
+    tokenizer = Tokenizer(str(place.tokenizer), PieceCache())
+    counted = tokenizer.count("/v1/completions", body, wants_ids=True)
+    uncached = Tokenizer(str(place.tokenizer), PieceCache(most_pieces=0))
+    read, ids = Body(body), Raw(counted.prompt_ids or b"")
+    encoder, decoder = msgpack.Encoder(), msgpack.Decoder(Told)
+    frame = bytearray(encoder.encode(counted))
+    batch = place.encode(text)
+    return {
+        "read the body's fields": cpu_ms(lambda: Body(body)),
+        "hand the body to a process": cpu_ms(lambda: b"four" + encoder.encode(Count("t", "p", body, True))),
+        "take its answer": cpu_ms(lambda: decoder.decode(frame[:])),
+        "write the ids into the body": cpu_ms(lambda: read.edited({"prompt": ids})),
+        "instead, in a thread: ids as a list": cpu_ms(lambda: batch.ids),
+        "instead, in the loop: all of it": cpu_ms(lambda: uncached.count("/v1/completions", body, wants_ids=True), 3),
+    }
+
+
+def cpu_ms(step: Callable[[], object], rounds: int = 15) -> float:
+    took = []
+    for _ in range(rounds):
+        began = time.thread_time()
+        step()
+        took.append(1e3 * (time.thread_time() - began))
+    return statistics.median(took)
+
+
 # ---- latency -------------------------------------------------------------------------------------
 
 
-async def short_requests(port: int, seconds: float) -> list[float]:
-    """Milliseconds of each of 100 requests a second, sorted; each has a connection that is free."""
+async def short_requests(port: int, seconds: float, long: subprocess.Popen[str] | None = None) -> list[float]:
+    """Milliseconds of each of 100 requests a second, sorted; each has a connection that is free. ``long`` ends with
+    the last of them."""
     idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
     took: list[float] = []
 
     async def one(due: float) -> None:
         reader, writer = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", port)
         writer.write(SHORT)
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200"), head
-        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-        await reader.readexactly(length)
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), head
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+        except OSError as error:
+            print(f"a connection was lost: {error}", file=sys.stderr)
+            return
         # From when it was due: a client that is late itself would hide what happens meanwhile.
         took.append(1e3 * (time.monotonic() - due))
         idle.append((reader, writer))
@@ -194,6 +248,8 @@ async def short_requests(port: int, seconds: float) -> list[float]:
         due = began + number * EVERY_S
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         tasks.append(asyncio.ensure_future(one(due)))
+    if long is not None:
+        long.kill()
     await asyncio.gather(*tasks)
     for _, writer in idle:
         writer.close()
@@ -209,12 +265,13 @@ def beside(place: Place, mode: str) -> dict[str, float]:
     with Pair(place, mode, "pipelined", 0.0) as pair:
         sender(place, pair.port, LONG_TOKENS, 1, 1, "none").communicate()
         asyncio.run(short_requests(pair.port, 1.0))
-        alone = asyncio.run(short_requests(pair.port, WINDOW_S))
+        # A process that only burns takes the place of what tokenizes: two threads of one core are no more for that.
+        with Role("burn"):
+            alone = asyncio.run(short_requests(pair.port, WINDOW_S))
         long = sender(place, pair.port, LONG_TOKENS, 8, 10**6, "none")
         time.sleep(LONG_AFTER_S)
         pair.front.process.send_signal(signal.SIGUSR1)
-        loaded = asyncio.run(short_requests(pair.port, WINDOW_S))
-        long.kill()
+        loaded = asyncio.run(short_requests(pair.port, WINDOW_S, long))
         long.communicate()
     lag = pair.front.told
     return {
@@ -245,12 +302,14 @@ def latency(place: Place, rounds: int) -> dict[str, dict[str, float]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="tokenizing long prompts beside the engine")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--parts", default="throughput,latency")
+    parser.add_argument("--parts", default="holds,throughput,latency")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
     options = parser.parse_args()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
+        if "holds" in options.parts:
+            found["holds"] = holds(place)
         if "throughput" in options.parts:
             found["throughput"] = throughput(place, options.rounds)
         if "latency" in options.parts:
@@ -258,6 +317,8 @@ def main() -> int:
     if options.json:
         print(json.dumps(found))
         return 0
+    for step, milliseconds in found.get("holds", {}).items():
+        print(f"{step:34} {milliseconds:6.2f} ms")
     for row in found.get("throughput", ()):
         print(
             f"{row['load']:34} {row['engine']:10} inference {row['inference']:4} × {row['tokenizing_ms']:4.0f} ms"

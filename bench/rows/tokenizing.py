@@ -1,7 +1,8 @@
 """The processes of ``bench/tokenizing.py``, one role each.
 
     tokenizing.py engine PORT TOKENIZER serial|pipelined INFERENCE_S
-    tokenizing.py front PORT ENGINE_PORT TOKENIZER text|processes|thread|loop
+    tokenizing.py front PORT ENGINE_PORT OTHER_PORT TOKENIZER text|processes|thread|loop
+    tokenizing.py burn
     tokenizing.py sender PORT TEXT_FILE PROMPT_CHARACTERS CONCURRENCY COUNT PREFIX|none
 
 The engine is no engine: it tokenizes with the real library and then sleeps for as long as it is told, one request
@@ -34,7 +35,7 @@ from tidegate.gateway.tally import Tally
 from tidegate.gateway.ticker import Ticker, stop_automatic_collection
 from tidegate.gateway.tokenizer_pool import TokenizerPool
 from tidegate.gateway.tokenizer_process import Owner, Seat, TokenizerProcess
-from tidegate.gateway.tokenizing import Desk
+from tidegate.gateway.tokenizing import NICENESS, Desk
 from tidegate.gateway.tokenizing_messages import Question
 from tidegate.lens.metrics import Metrics
 from tidegate.policy.limits.adaptive import LimitConfig
@@ -43,7 +44,8 @@ from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
 from tidegate.policy.reading import ReplicaConfig
 
-MODEL = "m"
+MODEL, OTHER = "m", "s"
+"""What is asked for at length, and what everybody else asks for, on an engine of its own."""
 LAG_EVERY_S = 0.002
 SHORT_CHARACTERS = 1000
 """Not worth a thread: they would wait in it behind long ones."""
@@ -136,12 +138,12 @@ class InProcess:
         self._owner.on_gone(self)
 
 
-async def front(port: int, engine_port: int, tokenizer: str, mode: str) -> None:
+async def front(port: int, engine_port: int, other_port: int, tokenizer: str, mode: str) -> None:
     """Serve until SIGTERM, then say how late the loop was."""
-    replica = ReplicaConfig(name="r", upstream=MODEL)
+    replicas = (ReplicaConfig(name="r", upstream=MODEL), ReplicaConfig(name="o", upstream=OTHER))
     # Nobody shall wait for anything but processors.
     queue = QueueConfig(max_tokens=10**9)
-    path = PathConfig(replicas=(replica,), limit=LimitConfig(enabled=False), queue=queue)
+    path = PathConfig(replicas=replicas, limit=LimitConfig(enabled=False), queue=queue)
     endpoint = Endpoint(
         name="r",
         host="127.0.0.1",
@@ -150,14 +152,15 @@ async def front(port: int, engine_port: int, tokenizer: str, mode: str) -> None:
         tokenizer=None if mode == "text" else tokenizer,
         takes_token_ids=mode != "text",
     )
-    settings, loop = Settings(path=path, endpoints=(endpoint,), port=port), asyncio.get_running_loop()
+    other = Endpoint(name="o", host="127.0.0.1", port=other_port)
+    settings, loop = Settings(path=path, endpoints=(endpoint, other), port=port), asyncio.get_running_loop()
     thread = ThreadPoolExecutor(1) if mode == "thread" else None
 
     async def in_process(owner: Owner) -> Seat:
         return InProcess(owner, thread)
 
     pool = TokenizerPool(TokenizerProcess.spawn) if mode == "processes" else TokenizerPool(in_process, 1)
-    metrics = Metrics([MODEL], path.classes.classes, 0.0)
+    metrics = Metrics([MODEL, OTHER], path.classes.classes, 0.0)
     numbers = itertools.count(1)
     is_compared = asyncio.Event()
 
@@ -239,14 +242,28 @@ async def send(port: int, text: str, characters: int, concurrency: int, count: i
     return time.monotonic() - began
 
 
+def burn() -> None:
+    """Take a processor's time as a tokenizer process does, and do nothing for anybody."""
+    os.nice(NICENESS)
+    is_stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: is_stopped.append(number))
+    print("ready", flush=True)
+    while not is_stopped:
+        sum(range(10_000))
+    print("{}", flush=True)
+
+
 def main(role: str, *given: str) -> None:
+    if role == "burn":
+        burn()
+        return
     loops: Any = importlib.import_module("uvloop")
     with asyncio.Runner(loop_factory=loops.new_event_loop) as runner:
         if role == "engine":
             port, tokenizer, manner, inference_s = given
             runner.run(_serve_engine(int(port), Engine(tokenizer, manner == "serial", float(inference_s))))
         elif role == "front":
-            runner.run(front(int(given[0]), int(given[1]), given[2], given[3]))
+            runner.run(front(int(given[0]), int(given[1]), int(given[2]), given[3], given[4]))
         else:
             port, file, characters, concurrency, count, prefix = given
             text = File(file).read_text()

@@ -96,8 +96,26 @@ def test_what_is_pending_is_bounded_in_number_and_bytes() -> None:
         await asyncio.gather(*(answer for answer in answers if answer is not None))
         assert pool.ask(question(1), LARGEST_BODY_BYTES + 1) is None
         fit = MOST_PENDING_BYTES // LARGEST_BODY_BYTES
-        large = [pool.ask(question(1), LARGEST_BODY_BYTES) for _ in range(fit + 1)]
+        large = [pool.ask(question(1), LARGEST_BODY_BYTES, 1e9) for _ in range(fit + 1)]
         assert [answer is None for answer in large] == [False] * fit + [True]
+
+    run_virtually(main())
+
+
+def test_what_would_take_too_long_at_the_pace_of_the_last_ones_is_not_taken() -> None:
+    async def main() -> None:
+        spawn = FakeSpawn(after_s=0.1)
+        pool = TokenizerPool(spawn, 2)
+        first = pool.ask(question(1), LARGE, 5.0)
+        assert first is not None
+        await first
+        # The first moved the pace from 1 MB/s to 0.9, at which six of 64 KiB take 0.44 s.
+        taken = [pool.ask(question(1), LARGE, 0.5) for _ in range(20)]
+        assert [answer is not None for answer in taken] == [True] * 6 + [False] * 14
+        assert pool.ask(question(1), 10, 0.01) is not None
+        spawn.after_s = 1.0
+        await asyncio.gather(*(answer for answer in taken if answer is not None))
+        assert pool.ask(question(1), LARGE, 0.3) is None
 
     run_virtually(main())
 

@@ -28,8 +28,6 @@ COUNT_WITHIN_S = 2.0
 """A tokenizer counts some million tokens a second; an engine that takes longer is busy with other things."""
 TOKENIZE_WITHIN_S = 5.0
 """Of our own: eight prompts of 128 000 tokens, one after the other on one core, take half of it."""
-IDS_WITHIN_S = 10.0
-"""For ids, since giving up has the engine do the same work again."""
 MOST_AT_ONCE = 8
 LARGEST_BODY_BYTES = 1024 * 1024
 """An adapter that reads the body holds the loop for about 1 ms a megabyte."""
@@ -143,11 +141,11 @@ class Tally:
         return tallied if asking is None else await asking
 
     async def _ask_tokenizer(self, question: Count) -> Tallied | None:
-        answer = self._pool.ask(question, len(question.body))
+        answer = self._pool.ask(question, len(question.body), TOKENIZE_WITHIN_S)
         if answer is None:
             return None
         try:
-            async with asyncio.timeout(IDS_WITHIN_S if question.wants_ids else TOKENIZE_WITHIN_S):
+            async with asyncio.timeout(TOKENIZE_WITHIN_S):
                 told = await answer
         except TimeoutError:
             return None

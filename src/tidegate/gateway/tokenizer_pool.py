@@ -30,6 +30,10 @@ SHORTEST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 """Between the deaths of processes, doubling: what kills one will kill the next."""
 MOST_PROCESSES = 4
+FIRST_BYTES_PER_S = 1e6
+"""Of one process, before any was timed: measured 1.1 to 1.4 on a core of its own (docs/tokenizing.md)."""
+RATE_WEIGHT = 0.3
+"""Of the latest large text in the moving average; a machine becomes busy within a few of them."""
 
 Spawn = Callable[[Owner], Awaitable[Seat]]
 Answer = asyncio.Future[Told | None]
@@ -55,6 +59,7 @@ class Place:
 
     seat: Seat | None = None
     job: Job | None = None
+    begun_at: float = 0.0
     timer: asyncio.TimerHandle | None = None
 
     @property
@@ -73,6 +78,7 @@ class TokenizerPool:
         self._places: list[Place] = []
         self._open = 0
         self._open_bytes = 0
+        self._bytes_per_s = FIRST_BYTES_PER_S
         self._deaths = 0
         """Since the last answer."""
         self._paused_until = 0.0
@@ -80,9 +86,11 @@ class TokenizerPool:
         self.killed = 0
         """Processes that took too long."""
 
-    def ask(self, question: Question, size_bytes: int) -> Answer | None:
-        """The answer, later; None at once when too much is pending, or processes keep dying."""
+    def ask(self, question: Question, size_bytes: int, within_s: float = STUCK_AFTER_S) -> Answer | None:
+        """The answer, later; None at once when too much is pending for one ``within_s``, or processes keep dying."""
         loop = asyncio.get_running_loop()
+        if size_bytes > LARGE_BODY_BYTES and self._takes_s(size_bytes) > within_s:
+            return None
         is_full = self._open >= MOST_PENDING or self._open_bytes + size_bytes > MOST_PENDING_BYTES
         if is_full or size_bytes > LARGEST_BODY_BYTES or loop.time() < self._paused_until:
             return None
@@ -102,6 +110,10 @@ class TokenizerPool:
         for place in tuple(self._places):
             if place.seat is not None:
                 place.seat.kill()
+
+    def _takes_s(self, size_bytes: int) -> float:
+        """Until another large text of so many bytes would be done, at the pace of the last ones."""
+        return (self._open_bytes + size_bytes) / (self._bytes_per_s * max(1, self._most_processes - 1))
 
     def _closed(self, size_bytes: int, answer: Answer) -> None:
         del answer
@@ -132,7 +144,7 @@ class TokenizerPool:
 
     def _give(self, place: Place, job: Job) -> None:
         loop = asyncio.get_running_loop()
-        place.job = job
+        place.job, place.begun_at = job, loop.time()
         place.timer = loop.call_later(STUCK_AFTER_S + STUCK_PER_BYTE_S * job.size_bytes, self._kill, place)
         if place.seat is not None:
             place.seat.ask(job.question)
@@ -168,8 +180,14 @@ class TokenizerPool:
         self._deaths = 0
         for place in self._places:
             if place.seat is seat:
+                self._learn_pace(place)
                 self._clear(place, told)
         self._hand_out()
+
+    def _learn_pace(self, place: Place) -> None:
+        took_s = asyncio.get_running_loop().time() - place.begun_at
+        if place.job is not None and place.job.size_bytes > LARGE_BODY_BYTES and took_s > 0:
+            self._bytes_per_s += RATE_WEIGHT * (place.job.size_bytes / took_s - self._bytes_per_s)
 
     def on_gone(self, seat: Seat) -> None:
         """Part of ``Owner``."""
