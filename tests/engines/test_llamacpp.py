@@ -82,6 +82,18 @@ def by_words(body: bytes) -> Page:
     return 200, json.dumps({"tokens": [1] * len(json.loads(body)["content"].split())}).encode()
 
 
+def test_the_ids_of_a_text_are_those_that_it_reads_a_prompt_with() -> None:
+    def told(body: bytes) -> Page:
+        assert json.loads(body) == {"content": "a b", "add_special": True, "parse_special": True}
+        return 200, b'{"tokens": [7, 8]}'
+
+    async def ask() -> list[int] | None:
+        async with serving(LLAMACPP, tokenize=told) as pages:
+            return await LlamaServer(pages.address).token_ids("a b")
+
+    assert asyncio.run(ask()) == [7, 8]
+
+
 async def _count(path: str, body: object, **changed: Answers | None) -> tuple[tuple[int, ...] | None, Pages]:
     async with serving(LLAMACPP, tokenize=by_words, **changed) as pages:
         server = LlamaServer(pages.address)

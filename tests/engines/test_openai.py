@@ -109,6 +109,14 @@ def test_it_lists_its_models_and_tells_nothing_else() -> None:
     assert asyncio.run(ask()) == (("a", "b"), Capacity(), None)
 
 
+def test_it_tells_no_token_ids() -> None:
+    async def ask() -> list[int] | None:
+        async with serving({}) as pages:
+            return await OpenaiServer(pages.address).token_ids("x")
+
+    assert asyncio.run(ask()) is None
+
+
 @pytest.mark.parametrize("page", [(200, b"<html>"), (200, b'{"data":"x"}'), (404, b"gone")])
 def test_a_list_of_models_that_is_none_is_an_error_with_words(page: tuple[int, bytes]) -> None:
     async def ask() -> None:

@@ -125,6 +125,18 @@ def test_tokens_are_counted_for_each_prompt(path: str, body: object, counts: tup
     assert asyncio.run(ask()) == counts
 
 
+def test_the_ids_of_a_text_are_those_of_its_tokenizer() -> None:
+    def told(body: bytes) -> Page:
+        assert json.loads(body) == {"prompt": "a b"}
+        return 200, b'{"count": 2, "max_model_len": 2048, "tokens": [7, 8]}'
+
+    async def ask() -> list[int] | None:
+        async with serving(VLLM, tokenize=told) as pages:
+            return await VllmServer(pages.address).token_ids("a b")
+
+    assert asyncio.run(ask()) == [7, 8]
+
+
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
 def test_a_body_that_is_no_json_is_not_counted(path: str) -> None:
     async def ask() -> tuple[int, ...] | None:
