@@ -49,3 +49,12 @@ def test_nothing_binds_where_nothing_is_known(tmp_path: Path) -> None:
     assert open_gates.binding() is None
     assert open_gates.words() == "chat-0: no gate binds before the engine has told its capacity"
     assert open_gates.plain()["binds"] is None
+
+
+def test_the_knee_of_a_model_is_a_gate(tmp_path: Path) -> None:
+    yaml = "upstreams: {chat: {replicas: [{url: http://h:1, kv_tokens: 102400}], limits: {knee: 20}}}\n"
+    settings = settings_of(tmp_path, yaml)
+    found = gates_of(next(iter(slot_plans(settings))), settings, 1000, 24)
+    assert found.binding() == "model concurrency"
+    assert found.words().endswith("(slots 100, adaptive limit at start 32, model concurrency 16)")
+    assert found.plain()["model"] == 16

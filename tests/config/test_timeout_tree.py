@@ -69,3 +69,20 @@ def test_the_objective_of_a_class_stands_beside_its_wait_while_shaping_is_on(tmp
     told = "interactive: 10 s; a stream only while its first byte can come within 2 s  [classes.interactive.max_wait_s]"
     assert told in "\n".join(timeout_tree(settings_of(tmp_path, yaml)).lines())
     assert "within 2 s" not in "\n".join(timeout_tree(settings_of(tmp_path, f"mode: dev\n{yaml}")).lines())
+
+
+def test_a_models_own_waits_stand_beside_those_of_the_classes(tmp_path: Path) -> None:
+    yaml = "upstreams: {slow: {replicas: [http://h:1], limits: {max_wait_s: {interactive: 90, batch: 5}}}}\n"
+    (queue,) = [each for each in timeout_tree(settings_of(tmp_path, yaml)).children if each.name == "queue"]
+    assert queue.longest_s == 90
+    own = [(each.name, each.longest_s, each.key) for each in queue.children[-2:]]
+    assert own == [
+        ("interactive, of model slow", 90, "upstreams.slow.limits.max_wait_s.interactive"),
+        ("batch, of model slow", 5, "upstreams.slow.limits.max_wait_s.batch"),
+    ]
+    (queue,) = [
+        each
+        for each in timeout_tree(settings_of(tmp_path, f"{yaml}shaping: {{enabled: false}}\n")).children
+        if each.name == "queue"
+    ]
+    assert [each.name for each in queue.children] == ["interactive", "interactive, of model slow"]

@@ -27,13 +27,21 @@ class Gates:
     """What its slot group holds at most, the others being idle."""
     group_floor: int | None = None
     """What its slot group is guaranteed."""
+    model: int | None = None
+    """What its model may run on all its replicas together."""
 
     def binding(self) -> str | None:
         """The gate that stops first at start; None when all are open."""
         return _least(self._known(self.limit_at_start))
 
     def _known(self, limit: int | None) -> dict[str, int | None]:
-        return {"slots": self.slots, "sequences": self.sequences, "limit": limit, "slot group": self.group}
+        return {
+            "slots": self.slots,
+            "sequences": self.sequences,
+            "limit": limit,
+            "slot group": self.group,
+            "model concurrency": self.model,
+        }
 
     def words(self) -> str:
         """One sentence for people."""
@@ -48,6 +56,7 @@ class Gates:
             "sequences": self.sequences,
             "adaptive limit at start": self.limit_at_start,
             "slot group": None if self.group is None else f"{self.group_floor} to {self.group}",
+            "model concurrency": self.model,
         }
         known = ", ".join(f"{gate} {figure}" for gate, figure in shown.items() if figure is not None)
         line = f"{self.replica}: the gate that binds is {name}, for {size} at once ({known})"
@@ -66,6 +75,7 @@ class Gates:
             "limit_at_most": self.limit_at_most,
             "group_floor": self.group_floor,
             "group": self.group,
+            "model": self.model,
             "fits": self.fits,
             "binds": self.binding(),
         }
@@ -94,6 +104,7 @@ def gates_of(plan: SlotPlan, settings: Settings, prompt_tokens: int, output_toke
         fits=context_fits and slots != 0 and most != 0,
         group=most,
         group_floor=floor,
+        model=settings.upstreams[plan.upstream].limits.concurrency,
     )
 
 

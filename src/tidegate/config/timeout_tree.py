@@ -5,7 +5,7 @@ A child cannot outlast its parent: whichever ends first ends the request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,17 +65,21 @@ def _queue(settings: Settings) -> Timeout:
         if is_shaped
         else "first come, first served"
     )
-    return Timeout(
-        "queue",
-        max(each.max_wait_s for each in shown.values()),
-        early,
-        children=tuple(
-            Timeout(
-                name, each.max_wait_s, _wait_of(each, is_shaped=settings.shaping.enabled), f"classes.{name}.max_wait_s"
-            )
-            for name, each in shown.items()
-        ),
-    )
+    waits = [*_class_waits(shown, is_shaped=is_shaped), *_model_waits(settings, shown)]
+    return Timeout("queue", max(each.longest_s or 0.0 for each in waits), early, children=tuple(waits))
+
+
+def _class_waits(shown: Mapping[str, ClassConfig], *, is_shaped: bool) -> Iterator[Timeout]:
+    for name, each in shown.items():
+        yield Timeout(name, each.max_wait_s, _wait_of(each, is_shaped=is_shaped), f"classes.{name}.max_wait_s")
+
+
+def _model_waits(settings: Settings, shown: Mapping[str, ClassConfig]) -> Iterator[Timeout]:
+    for alias, upstream in settings.upstreams.items():
+        for name, wait_s in upstream.limits.max_wait_s.items():
+            if name in shown:
+                key = f"upstreams.{alias}.limits.max_wait_s.{name}"
+                yield Timeout(f"{name}, of model {alias}", wait_s, f"{wait_s:g} s", key)
 
 
 def _wait_of(each: ClassConfig, *, is_shaped: bool) -> str:
