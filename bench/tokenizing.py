@@ -6,8 +6,9 @@
 and then infers for a given part of the time that tokenizing takes; ratios of the same round. ``latency``: short
 requests to another engine, 100 a second, beside a process that takes as much of a processor and tokenizes nothing, and
 beside 8 × 128 000 tokens that are tokenized without a pause: by tokenizer processes, in a thread of the gateway, in its
-loop, or by their engine. ``holds``: CPU milliseconds for which one such prompt holds the loop, step by step, with a
-tokenizer process. The tokenizer is the demo model's, made of its GGUF file.
+loop, or by their engine. ``engine``: CPU of both sides for a prompt as text and as ids. ``holds``: CPU milliseconds
+for which one such prompt holds the loop, step by step, with a tokenizer process. The tokenizer is the demo model's,
+made of its GGUF file.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import asyncio
 import importlib
 import json
+import os
 import signal
 import statistics
 import subprocess
@@ -45,6 +47,7 @@ SHORT = (
 EVERY_S = 0.01
 WINDOW_S = 6.0
 LONG_TOKENS = 128_000
+PROMPTS = 8
 LONG_AFTER_S = 4.0
 """The sender makes its prompts first."""
 MODES = ("processes", "thread", "loop", "text")
@@ -131,6 +134,53 @@ def sender(place: Place, port: int, tokens: int, concurrency: int, count: int, p
     given = ("sender", port, place.text, int(tokens * place.per_token), concurrency, count, prefix)
     command = [sys.executable, str(ROLES), *map(str, given)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+# ---- engine --------------------------------------------------------------------------------------
+
+
+def cpu_s(pid: int) -> float:
+    """What a process and its ended children have used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def tree(pid: int) -> list[int]:
+    children = [
+        int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()
+    ]
+    return [pid, *(found for child in children for found in tree(child))]
+
+
+def spent_ms(place: Place, mode: str, tokens: int, prefix: str) -> dict[str, float]:
+    """CPU milliseconds of each side for a prompt; they do not depend on who else uses the machine, as times do."""
+    with Pair(place, mode, "pipelined", 0.0) as pair:
+        sender(place, pair.port, tokens, 1, 1, prefix).communicate()
+        sides = {"engine": [pair.engine.process.pid], "gateway": tree(pair.front.process.pid)}
+        before = {side: sum(map(cpu_s, pids)) for side, pids in sides.items()}
+        sender(place, pair.port, tokens, 2, PROMPTS, prefix).communicate()
+        after = {side: sum(map(cpu_s, pids)) for side, pids in sides.items()}
+    if mode != "text" and pair.engine.told["with_ids"] <= PROMPTS:
+        print(f"only {pair.engine.told['with_ids']:.0f} of {PROMPTS + 1} went as ids", file=sys.stderr)
+    return {side: 1e3 * (after[side] - before[side]) / PROMPTS for side in sides}
+
+
+def engine(place: Place) -> dict[str, dict[str, float]]:
+    found = {}
+    for tokens, what, prefix in (
+        (LONG_TOKENS, "all new", "none"),
+        (LONG_TOKENS, "known but for a turn", "same"),
+        (32_000, "all new", "none"),
+    ):
+        text, ids = (spent_ms(place, mode, tokens, prefix) for mode in ("text", "processes"))
+        found[f"{tokens // 1000}k tokens, {what}"] = {
+            "engine, text": text["engine"],
+            "engine, ids": ids["engine"],
+            "ratio": text["engine"] / ids["engine"],
+            "gateway, text": text["gateway"],
+            "gateway, ids": ids["gateway"],
+        }
+    return found
 
 
 # ---- throughput ----------------------------------------------------------------------------------
@@ -302,7 +352,7 @@ def latency(place: Place, rounds: int) -> dict[str, dict[str, float]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="tokenizing long prompts beside the engine")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--parts", default="holds,throughput,latency")
+    parser.add_argument("--parts", default="holds,engine,throughput,latency")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
     options = parser.parse_args()
     found: dict[str, Any] = {}
@@ -310,6 +360,8 @@ def main() -> int:
         place = Place(Path(folder))
         if "holds" in options.parts:
             found["holds"] = holds(place)
+        if "engine" in options.parts:
+            found["engine"] = engine(place)
         if "throughput" in options.parts:
             found["throughput"] = throughput(place, options.rounds)
         if "latency" in options.parts:
@@ -319,6 +371,8 @@ def main() -> int:
         return 0
     for step, milliseconds in found.get("holds", {}).items():
         print(f"{step:34} {milliseconds:6.2f} ms")
+    for name, row in found.get("engine", {}).items():
+        print(f"{name:34}" + "".join(f"  {side} {value:6.1f}" for side, value in row.items()))
     for row in found.get("throughput", ()):
         print(
             f"{row['load']:34} {row['engine']:10} inference {row['inference']:4} × {row['tokenizing_ms']:4.0f} ms"
