@@ -161,6 +161,21 @@ def test_the_routes_of_the_api_reach_the_engine(path: str, body: dict[str, Any],
     run_virtually(main())
 
 
+@pytest.mark.parametrize("prompts", [1, 3, 40])
+def test_a_tenant_pays_for_every_prompt_of_a_list(prompts: int) -> None:
+    async def main() -> None:
+        usage = json_answer({"data": [], "usage": {"prompt_tokens": 10 * prompts, "total_tokens": 10 * prompts}})
+        with stand_for(Engine([usage])) as stand:
+            body = {"model": "m", "input": ["0123456789" * 10] * prompts}
+            assert (await stand.ask(post(body, "/v1/embeddings"))).status == 200
+            account = stand.path.quota.accounts["default"]
+            assert account.charged == pytest.approx(26 * prompts, rel=0.05)
+            assert (account.settled, account.open) == (10 * prompts, 0)
+            assert stand.rows[0].prompt_tokens == 10
+
+    run_virtually(main())
+
+
 @pytest.mark.parametrize(
     "request_bytes",
     [

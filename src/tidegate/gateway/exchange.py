@@ -362,7 +362,7 @@ class Exchange:
         if prompt_tokens is not None and body is not None:
             shared.take_usage(self._request, self._call.route.path, body, prompt_tokens)
             if body.prompts > 1:
-                prompt_tokens = -(-prompt_tokens // body.prompts)
+                prompt_tokens = round(prompt_tokens / body.prompts) or 1
         shared.driver.settle(permit, outcome, now, output_tokens, prompt_tokens, worst_gap_s, still_running)
         if still_running:
             shared.poll_soon(permit.replica)

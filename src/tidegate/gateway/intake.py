@@ -134,6 +134,7 @@ class Intake:
         request.prompt_tokens = self._ratios.tokens(request.upstream, body)
         if body.prompt_tokens is not None:
             request.prompt_exact, request.counted_by = True, TokenSource.CLIENT
+        request.prompts = body.prompts
         bound = fields.max_tokens if fields.max_completion_tokens is None else fields.max_completion_tokens
         if bound is None:
             bound = fields.max_output_tokens

@@ -52,7 +52,7 @@ def used_tokens(record: Record) -> int:
     """Tokens the tenant pays for."""
     if record.outcome is None or not record.attempts or EFFECTS[record.outcome].quota is _REFUND:
         return 0
-    return record.prompt_tokens + record.output_tokens
+    return record.request.prompts * record.prompt_tokens + record.output_tokens
 
 
 def went_empty(record: Record) -> bool:

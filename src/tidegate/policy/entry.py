@@ -88,7 +88,7 @@ def charge(accounts: Quota, record: Record, output_tokens: int, now: float) -> N
 
 def reservation(request: Request, output_tokens: int) -> int:
     """Tokens that a request may turn out to use."""
-    return request.prompt_tokens + request.sequences * output_tokens
+    return request.prompts * request.prompt_tokens + request.sequences * output_tokens
 
 
 def quota(accounts: Quota, request: Request, output_tokens: int, now: float) -> Refuse | None:

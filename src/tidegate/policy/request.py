@@ -51,6 +51,8 @@ class Request:
     prefixes: tuple[tuple[int, float], ...] = ()
     """Driver's stable digests of the session (share 1) and of the prompt's beginnings, the longest first,
     each with the share of the prompt that it stands for. Empty: affinity has nothing to go by."""
+    prompts: int = 1
+    """Different prompts in one call, each of ``prompt_tokens`` on average."""
     estimated_tokens: int = 0
     """What ``prompt_tokens`` was before it was counted; 0: it still is the estimate, or came exact."""
     counted_tokens: int | None = None
