@@ -137,13 +137,17 @@ def test_what_nobody_waits_for_any_more_is_not_asked_and_makes_room() -> None:
 
 def test_a_process_that_takes_too_long_is_killed_and_the_next_question_has_another() -> None:
     async def main() -> None:
-        spawn = FakeSpawn(after_s=1e6)
-        pool = TokenizerPool(spawn, 1)
+        spawn, logged = FakeSpawn(after_s=1e6), list[str]()
+        pool = TokenizerPool(spawn, 1, lambda level, text: logged.append(f"{level}: {text}"))
         loop = asyncio.get_running_loop()
         began_at = loop.time()
         assert await ask(pool, 1000) is None
         assert loop.time() - began_at == pytest.approx(STUCK_AFTER_S + 1000 * STUCK_PER_BYTE_S)
         assert (spawn.seats[0].is_killed, pool.killed) == (True, 1)
+        assert logged == [
+            "warning: a tokenizer process did not come back from 1000 bytes and is killed",
+            "warning: a tokenizer process has ended; estimates stand, and none is started for 1 s",
+        ]
         spawn.after_s = 0.0
         await asyncio.sleep(SHORTEST_PAUSE_S)
         assert await ask(pool) == Counted((3,))
@@ -191,22 +195,26 @@ def test_without_room_for_a_process_nobody_counts() -> None:
     async def main() -> None:
         spawn = FakeSpawn()
         spawn.fails = True
-        pool = TokenizerPool(spawn, 1)
+        logged = list[str]()
+        pool = TokenizerPool(spawn, 1, lambda level, text: logged.append(text))
         assert await ask(pool) is None
         assert pool.ask(question(1), 1) is None
+        assert logged[0] == "a tokenizer process cannot be started: no more processes"
 
     run_virtually(main())
 
 
 def test_the_end_answers_what_is_pending_and_kills_what_runs() -> None:
     async def main() -> None:
-        spawn = FakeSpawn(after_s=60.0)
-        pool = TokenizerPool(spawn, 1)
+        spawn, logged = FakeSpawn(after_s=60.0), list[str]()
+        pool = TokenizerPool(spawn, 1, lambda level, text: logged.append(text))
         running, waiting = (asyncio.ensure_future(ask(pool, size)) for size in (1, 2))
         await asyncio.sleep(1)
         pool.close()
         assert [await running, await waiting] == [None, None]
         assert spawn.seats[0].is_killed
+        await asyncio.sleep(1)
+        assert logged == []
 
     run_virtually(main())
 

@@ -17,7 +17,7 @@ import msgspec
 from tidegate.engines.prompts import CHAT
 from tidegate.errors import EngineError, TidegateError
 from tidegate.gateway.settings import Endpoint
-from tidegate.gateway.tokenizer_pool import TokenizerPool
+from tidegate.gateway.tokenizer_pool import Log, TokenizerPool
 from tidegate.gateway.tokenizing_messages import Count, Counted, Question, Tokenize, Tokenized, Told, Unusable
 
 PROBES = (
@@ -66,9 +66,9 @@ class Verdict:
 
 
 class Exactness:
-    """Verdicts by replica. ``log`` takes a level and a line."""
+    """Verdicts by replica."""
 
-    def __init__(self, pool: TokenizerPool, counter_of: Callable[[Endpoint], Counter], log: Callable[[str, str], None]):
+    def __init__(self, pool: TokenizerPool, counter_of: Callable[[Endpoint], Counter], log: Log):
         self._pool = pool
         self._counter_of = counter_of
         self._log = log

@@ -19,7 +19,7 @@ from tidegate.engines.recognition import engine_of
 from tidegate.errors import EngineError, TidegateError
 from tidegate.gateway.exactness import Counter, Exactness
 from tidegate.gateway.settings import Endpoint
-from tidegate.gateway.tokenizer_pool import TokenizerPool
+from tidegate.gateway.tokenizer_pool import Log, TokenizerPool, no_log
 from tidegate.gateway.tokenizing_messages import Count, Counted
 from tidegate.policy.reading import ReplicaConfig
 from tidegate.policy.token_source import TokenSource
@@ -53,10 +53,6 @@ def counter_at(endpoint: Endpoint) -> Counter:
     return engine_of(endpoint.kind, endpoint.address())
 
 
-def _no_log(level: str, text: str) -> None:
-    """For those who do not want to hear."""
-
-
 class Tally:
     """Owned by the gateway; ``serve`` tells it which engines there are."""
 
@@ -64,7 +60,7 @@ class Tally:
         self,
         counter_at: Callable[[Endpoint], Counter] = counter_at,
         pool: TokenizerPool | None = None,
-        log: Callable[[str, str], None] = _no_log,
+        log: Log = no_log,
     ) -> None:
         self._counter_at = counter_at
         self._counters: dict[Endpoint, Counter] = {}
@@ -73,7 +69,7 @@ class Tally:
         """Engines that may count, by upstream; the first is asked first."""
         self._tokenizers: dict[str, list[Endpoint]] = {}
         """By upstream that has a tokenizer file: all its replicas."""
-        self._pool = TokenizerPool() if pool is None else pool
+        self._pool = TokenizerPool(log=log) if pool is None else pool
         self.exactness = Exactness(self._pool, self._counter_of, log)
         self._tasks: set[Counting] = set()
         self._pending_bytes = 0

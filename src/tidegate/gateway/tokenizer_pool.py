@@ -35,8 +35,14 @@ FIRST_BYTES_PER_S = 1e6
 RATE_WEIGHT = 0.3
 """Of the latest large text in the moving average; a machine becomes busy within a few of them."""
 
+Log = Callable[[str, str], None]
+"""Takes a level and a line."""
 Spawn = Callable[[Owner], Awaitable[Seat]]
 Answer = asyncio.Future[Told | None]
+
+
+def no_log(level: str, text: str) -> None:
+    """For those who do not want to hear."""
 
 
 def usual_processes() -> int:
@@ -70,8 +76,12 @@ class Place:
 class TokenizerPool:
     """Processes are started when something waits, and stay."""
 
-    def __init__(self, spawn: Spawn = TokenizerProcess.spawn, most_processes: int | None = None) -> None:
+    def __init__(
+        self, spawn: Spawn = TokenizerProcess.spawn, most_processes: int | None = None, log: Log = no_log
+    ) -> None:
         self._spawn = spawn
+        self._log = log
+        self._is_closed = False
         self._most_processes = usual_processes() if most_processes is None else most_processes
         self._numbers = count()
         self._pending: list[tuple[int, int, Job]] = []
@@ -104,6 +114,7 @@ class TokenizerPool:
 
     def close(self) -> None:
         """End every process."""
+        self._is_closed = True
         for task in self._starts:
             task.cancel()
         self._fail_pending()
@@ -151,6 +162,8 @@ class TokenizerPool:
 
     def _kill(self, place: Place) -> None:
         self.killed += 1
+        size_bytes = 0 if place.job is None else place.job.size_bytes
+        self._log("warning", f"a tokenizer process did not come back from {size_bytes} bytes and is killed")
         if place.seat is not None:
             place.seat.kill()
 
@@ -170,7 +183,8 @@ class TokenizerPool:
     async def _start(self, place: Place) -> None:
         try:
             place.seat = await self._spawn(self)
-        except OSError:
+        except OSError as error:
+            self._log("warning", f"a tokenizer process cannot be started: {error}")
             self._lost(place)
             return
         self._hand_out()
@@ -201,6 +215,10 @@ class TokenizerPool:
         self._deaths += 1
         pause_s = min(LONGEST_PAUSE_S, SHORTEST_PAUSE_S * 2.0 ** (self._deaths - 1))
         self._paused_until = asyncio.get_running_loop().time() + pause_s
+        if not self._is_closed:
+            self._log(
+                "warning", f"a tokenizer process has ended; estimates stand, and none is started for {pause_s:g} s"
+            )
         if self._places:
             self._hand_out()
         else:
