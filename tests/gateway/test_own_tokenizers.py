@@ -362,6 +362,18 @@ def test_a_usage_that_agrees_is_no_news() -> None:
     run_virtually(main())
 
 
+def test_the_estimate_learns_from_a_usage_that_the_count_foretold() -> None:
+    async def main() -> None:
+        with stand(Engine([COUNTED])) as at:
+            await compared(at)
+            for _ in range(2):
+                assert (await at.ask(completion())).status == 200
+            # From 4 bytes a token a twentieth of the way to 12 002 ÷ 2 500.
+            assert [row.estimated_tokens for row in at.rows] == [3000, 2970]
+
+    run_virtually(main())
+
+
 def test_ids_that_a_client_sent_are_its_own_count() -> None:
     async def main() -> None:
         with stand(Engine([WHOLE])) as at:

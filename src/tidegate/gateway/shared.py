@@ -41,7 +41,7 @@ class Shared:
 
     def take_usage(self, request: Request, path: str, body: Body, prompt_tokens: int) -> None:
         """An engine reported how many prompt tokens it charged for, all prompts together."""
-        if prompt_tokens != request.prompt_tokens:
+        if prompt_tokens != (request.estimated_tokens or request.prompt_tokens):
             self.ratios.learn(request.upstream, body, prompt_tokens)
         counted = request.counted_tokens
         if request.counted_by is _TOKENIZER and counted != prompt_tokens and counted is not None and body.prompts == 1:
