@@ -16,6 +16,7 @@ from tidegate.policy.request import NEVER, Request
 from tidegate.policy.slots import Slots
 
 SAMPLES_PER_S = 256.0
+STALLED_S = 1.0
 LEAST_WARMTH = 0.1
 """A replica that has just come back costs at most ten times what it would (Envoy's min_weight_percent is 10 %)."""
 
@@ -46,6 +47,7 @@ class Replica:
         "name",
         "pending_tokens",
         "permits",
+        "read_at",
         "reading",
         "ready",
         "shares",
@@ -96,6 +98,8 @@ class Replica:
         self._prefill = prefill
         self.bound_tokens = prefill_bound_tokens(prefill, self.first_token)
         self.slow_start_s = slow_start_s
+        self.read_at = 0.0
+        """When it last showed a first token, or began to have prompts to read."""
         self.warm_at = 0.0
         """When its slow start is over."""
         self.warms_for_s = 0.0
@@ -118,6 +122,10 @@ class Replica:
     def warmth(self, now: float) -> float:
         """Part of its usual traffic that it is given before ``warm_at``."""
         return max(LEAST_WARMTH, 1.0 - (self.warm_at - now) / self.warms_for_s)
+
+    def is_reading(self, now: float) -> bool:
+        """It gets on with the prompts that it has: a first token came no longer ago than they all should take twice."""
+        return now - self.read_at <= STALLED_S + 2.0 * self.pending_tokens * self.token_s
 
     def gate(self, request: Request, output_tokens: int, now: float, unread_tokens: int | None = None) -> Reason | None:
         """The first gate that is closed for a request, or None. Takes nothing.
@@ -203,6 +211,8 @@ class Replica:
             self.group.take(permit.pool_bytes)
         # The end of a prefill shows only in a stream; other answers come whole, much later.
         if permit.pending_tokens:
+            if self.pending_tokens == 0:
+                self.read_at = permit.admitted_at
             self.pending_tokens += permit.prompt_tokens - permit.cached_tokens
 
     def started(self, permit: Permit) -> None:
@@ -210,6 +220,7 @@ class Replica:
         self.slots.start(permit.slots)
         if permit.pending_tokens:
             self.pending_tokens -= permit.prompt_tokens - permit.cached_tokens
+            self.read_at = permit.first_token_at
         permit.state = _USED
 
     def grow(self, permit: Permit, slots: int) -> None:

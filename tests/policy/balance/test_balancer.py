@@ -85,6 +85,25 @@ def test_a_full_owner_is_waited_for_while_it_is_the_cheapest() -> None:
     assert chosen(of, request(prompt_tokens=8000)) == "b"
 
 
+def test_a_full_owner_that_hangs_is_not_waited_for() -> None:
+    a, b = replica("a"), replica("b")
+    of = balancer(a, b)
+    of.placed(request(prompt_tokens=8000), b)
+    b.pending_tokens, b.token_s, b.read_at = 2048, 0.001, 100.0
+    a.token_s = 0.001
+    assert chosen(of, request(prompt_tokens=8000), now=105.0) == Reason.PREFILL.value
+    assert chosen(of, request(prompt_tokens=8000), now=105.2) == "a"
+
+
+def test_a_retry_waits_for_nobody() -> None:
+    a, b, c = replica("a"), replica("b"), replica("c")
+    of = balancer(a, b, c)
+    of.placed(request(prompt_tokens=8000), b)
+    b.pending_tokens = 2048
+    assert chosen(of, request(prompt_tokens=8000)) == Reason.PREFILL.value
+    assert chosen(of, request(prompt_tokens=8000), avoid="c") == "a"
+
+
 def test_who_has_left_is_forgotten_and_comes_back_cold() -> None:
     a, b = replica("a"), replica("b", running=1)
     of = balancer(a, b)

@@ -68,11 +68,14 @@ class Balancer:
         if len(replicas) == 1 and avoid is None:
             why = replicas[0].gate(request, output_tokens, now)
             return replicas[0] if why is None else why
-        cached = self._cached(request) if request.prefixes and self.config.prefix_affinity else None
+        cached: dict[Replica, int] | None = None
         if avoid is not None:
-            found = self._elsewhere(request, output_tokens, now, avoid, cached)
+            # A retry cannot wait for who has read its prompt, so it does not ask.
+            found = self._elsewhere(request, output_tokens, now, avoid)
             if isinstance(found, Replica):
                 return found
+        elif request.prefixes and self.config.prefix_affinity:
+            cached = self._cached(request)
         if len(replicas) > MOST_SCANNED:
             found = least_cost(self._sample(request, cached), request, output_tokens, now, avoid, cached)
             if isinstance(found, Replica):
@@ -97,16 +100,14 @@ class Balancer:
         most = ceil(self.config.bounded_load * running / len(replicas))
         return {replica: tokens for replica, tokens in cached.items() if replica.in_flight < most}
 
-    def _elsewhere(
-        self, request: Request, output_tokens: int, now: float, avoid: str, cached: dict[Replica, int] | None
-    ) -> Replica | Reason:
+    def _elsewhere(self, request: Request, output_tokens: int, now: float, avoid: str) -> Replica | Reason:
         """In another failure domain than that of ``avoid``."""
         domains = [replica.config.domain for replica in self._replicas if replica.name == avoid]
         others = [replica for replica in self._replicas if replica.config.domain not in domains]
         if len(others) > MOST_SCANNED:
             drawn = {spread(request.draw, purpose, len(others)): None for purpose in (FIRST, SECOND)}
             others = [others[index] for index in drawn]
-        return least_cost(others, request, output_tokens, now, avoid, cached)
+        return least_cost(others, request, output_tokens, now, avoid)
 
     def _sample(self, request: Request, cached: dict[Replica, int] | None) -> list[Replica]:
         replicas, count = self._replicas, len(self._replicas)

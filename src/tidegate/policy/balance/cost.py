@@ -9,7 +9,7 @@ below 1 only in a replica's slow start.
 
 A replica that holds a part of the prompt competes even while its prefill is full, for that gate opens again
 within tenths of a second. Is it the cheapest, the request waits for it: to read everything elsewhere would take
-longer, and push out of another cache what somebody comes back for.
+longer, and push out of another cache what somebody comes back for. One that hangs is not waited for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def least_cost(
         if cached is not None:
             unread = prompt_tokens - cached.get(replica, 0)
         why = replica.gate(request, output_tokens, now, unread)
-        if why is None or (why is _PREFILL and unread < prompt_tokens):
+        if why is None or (why is _PREFILL and unread < prompt_tokens and replica.is_reading(now)):
             price = _price(replica, unread, rated, now)
             if why is not None:
                 barred = why
