@@ -59,6 +59,7 @@ def test_an_answer_that_did_not_wait_is_told_in_order() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
+        ({"cached_tokens": 80}, "it reserved 2 slots; 80 of the prompt's tokens were expected in the replica's cache."),
         ({"is_prompt_told": False}, "100 prompt tokens (estimated 90; nobody counted)"),
         ({"counted_by": TokenSource.CLIENT}, "100 prompt tokens (sent as token ids)"),
         (

@@ -73,6 +73,7 @@ def row_of(record: Record, edge: Edge) -> Row:
         request.counted_tokens,
         request.counted_by,
         record.is_prompt_told,
+        record.cached_tokens,
     )
 
 

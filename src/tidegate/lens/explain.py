@@ -99,7 +99,12 @@ def _size(row: Row) -> str:
     bound = "no output bound" if row.max_tokens is None else f"at most {row.max_tokens} output tokens"
     each = "" if row.sequences <= 1 else f" for each of {row.sequences} sequences"
     slots = f"; it reserved {row.reserved_slots} slots" if row.reserved_slots else ""
-    return f"It brought {row.prompt_tokens} prompt tokens{_how_counted(row)} and {bound}{each}{slots}."
+    cached = (
+        f"; {row.cached_tokens} of the prompt's tokens were expected in the replica's cache"
+        if row.cached_tokens
+        else ""
+    )
+    return f"It brought {row.prompt_tokens} prompt tokens{_how_counted(row)} and {bound}{each}{slots}{cached}."
 
 
 def _how_counted(row: Row) -> str:

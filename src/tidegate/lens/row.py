@@ -61,6 +61,8 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     """Whose tokenizer."""
     is_prompt_told: bool = False
     """``prompt_tokens`` is what the engine reported, and no longer an estimate or a count of ours."""
+    cached_tokens: int = 0
+    """Of the prompt, what the replica was expected to hold in its prefix cache; counted as done."""
 
     @property
     def is_late(self) -> bool:
