@@ -113,6 +113,7 @@ def test_without_a_bound_there_is_always_room() -> None:
     assert [taken(quota, 10**9) for _ in range(1000)] == [None] * 1000
     assert quota.rate_limits(TENANT, 0.0) is None
     assert quota.rate_limits("never seen", 0.0) is None
+    assert "never seen" not in quota.accounts
 
 
 def test_a_tenant_that_comes_late_for_the_first_time_is_charged_from_then_on() -> None:
@@ -196,8 +197,25 @@ def test_a_tenant_may_have_limits_of_its_own() -> None:
         "same": TenantConfig(weight=2.0),
     }
     quota = quota_of(tenants, max_in_flight=1, requests_per_minute=1, tokens_per_minute=1000)
+    left = quota.rate_limits("big", 0.0)
+    assert left is not None
+    assert (left.requests_left, left.tokens_left) == (9, 9000)
     assert [taken(quota, 900, tenant="big") for _ in range(10)] == [None] * 9 + ["requests_per_minute"]
     assert [taken(quota, 0, tenant="same") for _ in range(2)] == [None, "requests_per_minute"]
+    assert quota.view()["named"] == {
+        "big": {"in_flight": 9, "settled_tokens": 0, "open_tokens": 8100},
+        "same": {"in_flight": 1, "settled_tokens": 0, "open_tokens": 0},
+    }
+
+
+def test_a_models_rate_that_a_reload_brings_knows_what_runs_already() -> None:
+    quota = quota_of()
+    assert taken(quota, 100) is None
+    quota.reconfigure(QuotaConfig(), TenantsConfig(), ModelsConfig(named={MODEL: ModelConfig(tokens_per_minute=300)}))
+    assert [taken(quota, 200), taken(quota, 200)] == [None, "tokens_per_minute"]
+    quota.close(TENANT, MODEL, 100, 100, 0.0)
+    account = quota.models[MODEL]
+    assert (account.charged, account.settled, account.open, account.in_flight) == (300, 100, 200, 1)
 
 
 def test_a_reload_takes_what_was_spent_over_to_the_new_limits() -> None:

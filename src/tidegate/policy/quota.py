@@ -163,39 +163,36 @@ class Account:
 
 
 class Quota:
-    """Every tenant's account, and those of models that have rates. ``shortage`` and then ``charge``, with nothing
-    in between, is what makes a check of several limits atomic."""
+    """Every tenant's account, and every model's. ``shortage`` and then ``charge``, with nothing in between, is what
+    makes a check of several limits atomic."""
 
-    __slots__ = ("_tenants", "accounts", "config", "forgotten", "models")
+    __slots__ = ("_models", "_tenants", "accounts", "config", "forgotten", "models")
 
     def __init__(self, config: QuotaConfig, tenants: TenantsConfig, models: ModelsConfig) -> None:
         self.config = config
         self._tenants = tenants
+        self._models = models
         self.accounts: dict[str, Account] = {}
         self.models: dict[str, Account] = {}
         self.forgotten = Account()
         """Sums of tenants that are not remembered one by one any more."""
-        self.reconfigure(config, tenants, models)
 
     def reconfigure(self, config: QuotaConfig, tenants: TenantsConfig, models: ModelsConfig) -> None:
         """Take other limits; nobody's sums change, and what was spent stays spent."""
         self.config, self._tenants = config, tenants
         for name, account in self.accounts.items():
             self._bound(account, name)
-        for name in models.named.keys() | self.models.keys():
-            model = models.of(name)
-            account = self.models.setdefault(name, Account())
-            account.bound(None, model.requests_per_minute, model.tokens_per_minute)
+        self._models = models
+        for name, of_model in self.models.items():
+            self._bound_model(of_model, name)
 
     def shortage(self, tenant: str, model: str, tokens: int, now: float) -> Shortage | None:
         """The limit that bars a request of so many tokens for longest, or None. Takes nothing."""
-        account = self.accounts.get(tenant)
-        if account is None:
-            account = Account()
-            self._bound(account, tenant)
+        account, of_model = self._look(tenant), self.models.get(model)
         own = account.shortage(tokens, False, now) if account.is_bounded else None
-        of_model = self.models.get(model)
-        if of_model is None or not of_model.is_bounded:
+        if of_model is None:
+            of_model = self._new_model(model)
+        if not of_model.is_bounded:
             return own
         shared = of_model.shortage(tokens, True, now)
         return shared if own is None or (shared is not None and shared.wait_s > own.wait_s) else own
@@ -207,29 +204,26 @@ class Quota:
             account = self._open(tenant, now)
         account.charge(tokens, now)
         of_model = self.models.get(model)
-        if of_model is not None:
-            of_model.charge(tokens, now)
+        if of_model is None:
+            of_model = self.models[model] = self._new_model(model)
+        of_model.charge(tokens, now)
 
     def close(self, tenant: str, model: str, charged_tokens: int, used_tokens: int, now: float) -> None:
         """End a request: what it used is settled, the rest of the charge goes back. Use beyond the
         charge is charged and settled at once. One that used nothing was not served, and does not count."""
         self.accounts[tenant].close(charged_tokens, used_tokens, now)
-        of_model = self.models.get(model)
-        if of_model is not None:
-            of_model.close(charged_tokens, used_tokens, now)
+        self.models[model].close(charged_tokens, used_tokens, now)
 
     def rate_limits(self, tenant: str, now: float) -> RateLimits | None:
-        """What is left of a tenant's rates; None where it has none, or is not known yet."""
-        account = self.accounts.get(tenant)
-        if account is None:
-            return None
+        """What is left of a tenant's rates; None where it has none."""
+        account = self._look(tenant)
         requests, tokens = account.requests_per_minute, account.tokens_per_minute
         if requests is None and tokens is None:
             return None
         return RateLimits(*_left(account.requests, requests, now), *_left(account.tokens, tokens, now))
 
     def view(self) -> dict[str, object]:
-        """Sums over all tenants, in tokens, and how many are known one by one."""
+        """Sums over all tenants, in tokens; how many are known one by one; and those that are configured by name."""
         everybody = Account()
         everybody.add(self.forgotten)
         for account in self.accounts.values():
@@ -243,7 +237,20 @@ class Quota:
             "settled_tokens": everybody.settled,
             "refunded_tokens": everybody.refunded,
             "open_tokens": everybody.open,
+            "named": {
+                name: {"in_flight": own.in_flight, "settled_tokens": own.settled, "open_tokens": own.open}
+                for name in self._tenants.named
+                if (own := self.accounts.get(name)) is not None
+            },
         }
+
+    def _look(self, tenant: str) -> Account:
+        """Its account, or what its account would be: a tenant that was never charged is not remembered."""
+        account = self.accounts.get(tenant)
+        if account is None:
+            account = Account()
+            self._bound(account, tenant)
+        return account
 
     def _open(self, tenant: str, now: float) -> Account:
         account = self.accounts[tenant] = Account()
@@ -259,6 +266,15 @@ class Quota:
             everybody.requests_per_minute if own.requests_per_minute is None else own.requests_per_minute,
             everybody.tokens_per_minute if own.tokens_per_minute is None else own.tokens_per_minute,
         )
+
+    def _new_model(self, model: str) -> Account:
+        account = Account()
+        self._bound_model(account, model)
+        return account
+
+    def _bound_model(self, account: Account, model: str) -> None:
+        known = self._models.of(model)
+        account.bound(None, known.requests_per_minute, known.tokens_per_minute)
 
     def _forget(self, now: float) -> None:
         """Look at the oldest few: those that are idle go, the others go to the end."""
