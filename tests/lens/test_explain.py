@@ -47,8 +47,10 @@ def test_every_ending_of_an_attempt_is_told(outcome: Outcome) -> None:
 def test_an_answer_that_did_not_wait_is_told_in_order() -> None:
     assert explain(row()) == [
         f"Request req-1 ({ROUTE}, model chat, class interactive, tenant default) was answered 200 after 3 s.",
-        "It brought 100 prompt tokens (estimated 90; 100 as the engine reported) and at most 64 output tokens; "
-        "it reserved 2 slots.",
+        (
+            "It brought 100 prompt tokens (estimated 90; 100 as the engine reported) and at most 64 output tokens; "
+            "it reserved 2 slots."
+        ),
         "It did not wait: nobody stood before it and a replica had room.",
         "It ran on replica chat-0.",
         "The answer was complete.",
