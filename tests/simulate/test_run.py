@@ -120,3 +120,15 @@ def test_a_bound_refuses_what_does_not_fit_into_the_time_of_the_trace() -> None:
     assert 0.5 < found["goodput_requests"] < 0.8
     assert found["refusals"] == {"beyond": found["errors"]["refused"]}
     assert found["jitter_ratio"] is None
+
+
+def test_any_line_of_the_configuration_can_be_played() -> None:
+    plain, short, preset = (
+        report(simulate("silence-then-200", name, 1))
+        for name in ("tidegate", "tidegate:shaping.queue.max_requests=20", "tidegate:slo+preset=customer-service")
+    )
+    assert "queue_full" not in plain["refusals"]
+    assert short["refusals"]["queue_full"] > 100
+    assert preset["classes"] != plain["classes"]
+    with pytest.raises(ConfigError, match=r"shaping\.queue\.most"):
+        simulate("silence-then-200", "tidegate:shaping.queue.most=20", 1)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 
+from tidegate.config import load, set_flags, upstream_flags
+from tidegate.config.assemble import path_config as assembled
 from tidegate.errors import ConfigError
-from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.classes import INTERACTIVE, LONG, ClassConfig, ClassesConfig
 from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
-from tidegate.policy.slots import SlotsConfig
 from tidegate.simulate.baselines.named import BASELINES
 from tidegate.simulate.driver import Driver
 from tidegate.simulate.native import Native
@@ -21,6 +21,7 @@ from tidegate.simulate.replica import SimulatedReplica
 from tidegate.simulate.scenario import Part, Scenario
 from tidegate.simulate.stage import Policy, Setup, Stage, replicas_of
 
+BUILT_IN = PathConfig()
 RESERVE_SHARE = 0.1
 """Of its idle floor, what a group never lends: the configuration's default."""
 
@@ -57,18 +58,22 @@ def tidegate(argument: str) -> Policy:
 
     ``isolated``: no memory is lent between models. ``learned``: slots for as much output as answers turn out to
     have, not for all that is declared. ``slo``: the gateway knows the scenario's TTFT objective. ``no-affinity``: it
-    does not ask which replica has read a prompt's beginning.
+    does not ask which replica has read a prompt's beginning. ``KEY=VALUE``: a line of the configuration, such as
+    ``preset=customer-service`` or ``classes.long.max_wait_s=30``.
     """
     words = set(argument.split("+")) - {""}
-    if not words <= set(TIDEGATE):
+    if not {word for word in words if "=" not in word} <= set(TIDEGATE):
         named = ", ".join(f"tidegate:{word}" for word in TIDEGATE)
-        raise ConfigError([f"tidegate:{argument}: expected tidegate, {named}, or several joined by +"])
+        raise ConfigError(
+            [f"tidegate:{argument}: expected tidegate, {named}, tidegate:KEY=VALUE, or several joined by +"]
+        )
+    configured = _configured(words)
 
     def set_up(stage: Stage) -> Setup:
         if "isolated" in words and stage.scenario.pool is None:
             raise ConfigError([f"tidegate:isolated: {stage.scenario.name} has no pool that models share"])
         replicas = replicas_of(stage, isolated="isolated" in words)
-        path = Path(path_config(stage, replicas, words), stage.clock.now)
+        path = Path(path_config(stage, replicas, words, configured), stage.clock.now)
         driver = Driver(path, replicas, stage.clients, stage.clock)
         stage.clock.schedule(stage.clock.now, driver.read_engines)
         return Setup(driver, replicas)
@@ -76,34 +81,47 @@ def tidegate(argument: str) -> Policy:
     return set_up
 
 
-def path_config(stage: Stage, replicas: list[SimulatedReplica], words: set[str]) -> PathConfig:
+def _configured(words: set[str]) -> PathConfig:
+    """What a file with these lines gives. Raises ConfigError."""
+    lines = sorted(word for word in words if "=" in word)
+    if not lines:
+        return BUILT_IN
+    # The engines are the scenario's; a configuration without one is not complete.
+    overrides = {**upstream_flags(["http://127.0.0.1:1"]), **set_flags(lines)}
+    return assembled(load(None, overrides, {}))
+
+
+def path_config(
+    stage: Stage, replicas: list[SimulatedReplica], words: set[str], configured: PathConfig = BUILT_IN
+) -> PathConfig:
     pool, groups = stage.scenario.pool, GroupsConfig()
     if pool is not None:
         parts = tuple(_group(part, pool.budget_bytes, isolated="isolated" in words) for part in pool.parts)
         groups = GroupsConfig(pools=(PoolConfig(name="card", budget_bytes=pool.budget_bytes, groups=parts),))
-    return PathConfig(
-        replicas=tuple(map(replica_config, replicas)),
-        slots=SlotsConfig(mode="learned" if "learned" in words else "worst_case"),
-        classes=_with_objectives(stage.scenario) if "slo" in words else ClassesConfig(),
-        groups=groups,
-        balance=BalanceConfig(prefix_affinity="no-affinity" not in words),
-    )
+    found = replace(configured, replicas=tuple(map(replica_config, replicas)), groups=groups)
+    if "learned" in words:
+        found = replace(found, slots=replace(found.slots, mode="learned"))
+    if "slo" in words:
+        found = replace(found, classes=_with_objectives(stage.scenario, found.classes))
+    if "no-affinity" in words:
+        found = replace(found, balance=replace(found.balance, prefix_affinity=False))
+    return found
 
 
-def _with_objectives(scenario: Scenario) -> ClassesConfig:
+def _with_objectives(scenario: Scenario, classes: ClassesConfig) -> ClassesConfig:
     """The scenario's objective for classes by length, and its own for each class that clients name."""
-    defaults = ClassesConfig().classes
+    known = classes.classes
     named = {
         demand.class_hint: demand.ttft_slo_s
         for demand in scenario.demands
         if demand.class_hint is not None and demand.ttft_slo_s is not None
     }
     by_length_s = named.pop(INTERACTIVE, scenario.slo.ttft_s)
-    held = {name: replace(defaults[name], ttft_slo_s=by_length_s) for name in (INTERACTIVE, LONG)}
+    held = {name: replace(known[name], ttft_slo_s=by_length_s) for name in (INTERACTIVE, LONG)}
     for name, ttft_slo_s in named.items():
-        known = defaults.get(name, ClassConfig())
-        held[name] = replace(known, ttft_slo_s=ttft_slo_s, max_wait_s=max(known.max_wait_s, ttft_slo_s))
-    return ClassesConfig(classes={**defaults, **held})
+        config = known.get(name, ClassConfig())
+        held[name] = replace(config, ttft_slo_s=ttft_slo_s, max_wait_s=max(config.max_wait_s, ttft_slo_s))
+    return replace(classes, classes={**known, **held})
 
 
 def _group(part: Part, budget_bytes: int, *, isolated: bool) -> GroupConfig:
