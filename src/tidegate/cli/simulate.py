@@ -24,8 +24,9 @@ SEVERAL = {
     "medians[]": "with more than one run: per policy, field by field, the median over the seeds",
 }
 POLICY_HELP = (
-    "native[:zombie|:contiguous], tidegate[:slo+learned+KEY=VALUE+...], or what others do: cap:TOKENS, cap:sweep (the best one, "
-    "found by trying), static:N, smg[:N], gradient2, llm-d[:shed], least-tokens, bound[:tokens|:blind|:fluid]."
+    "native[:zombie|:contiguous], tidegate[:slo+learned+KEY=VALUE+...], or what others do: cap:TOKENS, cap:sweep (the "
+    "best one, found by trying), static:N, smg[:N], gradient2, llm-d[:shed], least-tokens, hashed, "
+    "bound[:tokens|:blind|:fluid]."
 )
 
 
