@@ -23,6 +23,7 @@ WAITING = {
     Reason.PREFILL,
     Reason.BREAKER,
     Reason.GROUP_SHARE,
+    Reason.HELD,
     Reason.CLASS_SHARE,
     Reason.MODEL_CONCURRENCY,
 }

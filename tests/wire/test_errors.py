@@ -17,6 +17,7 @@ ONLY_WAITING = {
     Reason.PREFILL,
     Reason.BREAKER,
     Reason.GROUP_SHARE,
+    Reason.HELD,
     Reason.CLASS_SHARE,
     Reason.MODEL_CONCURRENCY,
 }

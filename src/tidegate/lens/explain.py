@@ -14,6 +14,7 @@ WAITED_FOR: dict[Reason, str] = {
     Reason.LIMIT: "every replica was at its adaptive limit",
     Reason.PREFILL: "too many prompt tokens were queued for prefill on every replica",
     Reason.BREAKER: "the breaker of every replica was open",
+    Reason.HELD: "it would have stalled those beside it, and no replica had little enough to do",
     Reason.CLASS_SHARE: "its class held as much of the replicas as it may, or the rest was kept for other classes",
     Reason.MODEL_CONCURRENCY: "its model ran as many sequences as it may",
     Reason.GROUP_SHARE: "its model's part of the shared memory was in use, and the rest was kept for other models",
