@@ -1,14 +1,17 @@
 """What tokenizing long prompts beside the engine is worth, and what it costs everybody else (SPEC S3-14, S3-74, R14).
 
-    python bench/tokenizing.py [--rounds 3] [--parts throughput,latency] [--json]
+    python bench/tokenizing.py [--rounds 3] [--parts holds,watched,engine,throughput,latency] [--json]
 
-``throughput``: completions of long prompts through the gateway, as text and as ids, before an engine that tokenizes
-and then infers for a given part of the time that tokenizing takes; ratios of the same round. ``latency``: short
-requests to another engine, 100 a second, beside a process that takes as much of a processor and tokenizes nothing, and
-beside 8 × 128 000 tokens that are tokenized without a pause: by tokenizer processes, in a thread of the gateway, in its
-loop, or by their engine. ``engine``: CPU of both sides for a prompt as text and as ids. ``holds``: CPU milliseconds
-for which one such prompt holds the loop, step by step, with a tokenizer process. The tokenizer is the demo model's,
-made of its GGUF file.
+``holds``: CPU milliseconds for which one prompt of 128 000 tokens holds the gateway's loop, step by step. ``watched``:
+the longest callback of that loop beside 8 × 128 000 tokens that are tokenized without a pause. ``engine``: CPU of both
+sides for a prompt, as text and as ids. None of these depends on who else uses the machine; the other two do.
+
+``throughput``: prompts a second, as text and as ids, before an engine that tokenizes and then infers for a given part
+of the time that tokenizing takes; ratios of the same round. ``latency``: short requests to another engine, 100 a
+second, beside a process that takes as much of a processor and tokenizes nothing, and beside the long prompts: tokenized
+by processes, in a thread of the gateway, in its loop, or by their engine.
+
+The tokenizer is the demo model's, made of its GGUF file.
 """
 
 from __future__ import annotations
@@ -112,11 +115,11 @@ class Role:
 class Pair:
     """An engine and a gateway before it."""
 
-    def __init__(self, place: Place, mode: str, manner: str, inference_s: float) -> None:
+    def __init__(self, place: Place, mode: str, manner: str, inference_s: float, *more: str) -> None:
         engine_port, other_port, self.port = free_port(), free_port(), free_port()
         self.engine = Role("engine", engine_port, place.tokenizer, manner, inference_s)
         self.other = Role("engine", other_port, place.tokenizer, "pipelined", 0.0)
-        self.front = Role("front", self.port, engine_port, other_port, place.tokenizer, mode)
+        self.front = Role("front", self.port, engine_port, other_port, place.tokenizer, mode, *more)
 
     def __enter__(self) -> Pair:
         self.engine.__enter__()
@@ -269,6 +272,20 @@ def cpu_ms(step: Callable[[], object], rounds: int = 15) -> float:
     return statistics.median(took)
 
 
+def watched(place: Place) -> dict[str, dict[str, float]]:
+    """Beside 8 × 128 000 tokens: CPU of the longest callback of the gateway's loop, and how many passed 1 ms."""
+    found = {}
+    for mode in ("text", "processes", "loop"):
+        with Pair(place, mode, "pipelined", 0.0, "watched") as pair:
+            sender(place, pair.port, LONG_TOKENS, 1, 1, "none").communicate()
+            pair.front.process.send_signal(signal.SIGUSR1)
+            long = sender(place, pair.port, LONG_TOKENS, 8, 2 * PROMPTS, "none")
+            asyncio.run(short_requests(pair.port, WINDOW_S))
+            long.communicate()
+        found[mode] = {name: pair.front.told[name] for name in ("callback_ms", "callbacks_above_1_ms", "callbacks")}
+    return found
+
+
 # ---- latency -------------------------------------------------------------------------------------
 
 
@@ -349,37 +366,39 @@ def latency(place: Place, rounds: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="tokenizing long prompts beside the engine")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--parts", default="holds,engine,throughput,latency")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
-    options = parser.parse_args()
-    found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder))
-        if "holds" in options.parts:
-            found["holds"] = holds(place)
-        if "engine" in options.parts:
-            found["engine"] = engine(place)
-        if "throughput" in options.parts:
-            found["throughput"] = throughput(place, options.rounds)
-        if "latency" in options.parts:
-            found["latency"] = latency(place, options.rounds)
-    if options.json:
-        print(json.dumps(found))
-        return 0
+def show(found: dict[str, Any]) -> None:
     for step, milliseconds in found.get("holds", {}).items():
         print(f"{step:34} {milliseconds:6.2f} ms")
-    for name, row in found.get("engine", {}).items():
-        print(f"{name:34}" + "".join(f"  {side} {value:6.1f}" for side, value in row.items()))
+    for part in ("watched", "engine", "latency"):
+        for name, row in found.get(part, {}).items():
+            print(f"{name:34}" + "".join(f"  {figure} {value:.1f}" for figure, value in row.items()))
     for row in found.get("throughput", ()):
         print(
             f"{row['load']:34} {row['engine']:10} inference {row['inference']:4} × {row['tokenizing_ms']:4.0f} ms"
             f"   text {row['text_per_s']:6.2f}/s   ids × {row['ids_ratio']:.2f}"
         )
-    for mode, row in found.get("latency", {}).items():
-        print(f"{mode:10}" + "".join(f"  {name} {value:7.1f}" for name, value in row.items()))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="tokenizing long prompts beside the engine")
+    parser.add_argument("--rounds", type=int, default=3, help="of throughput and latency")
+    parser.add_argument("--parts", default="holds,watched,engine,throughput,latency")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
+    options = parser.parse_args()
+    parts: dict[str, Callable[[Place], Any]] = {
+        "holds": holds,
+        "watched": watched,
+        "engine": engine,
+        "throughput": lambda place: throughput(place, options.rounds),
+        "latency": lambda place: latency(place, options.rounds),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder))
+        found = {name: parts[name](place) for name in options.parts.split(",")}
+    if options.json:
+        print(json.dumps(found))
+    else:
+        show(found)
     return 0
 
 
