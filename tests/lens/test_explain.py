@@ -123,3 +123,8 @@ def test_phases_follow_each_other_without_gap_from_queue_to_close() -> None:
 )
 def test_durations_read_well(value_s: float, shown: str) -> None:
     assert seconds(value_s) == shown
+
+
+def test_a_burst_is_told_with_the_request_that_came_in_it() -> None:
+    assert "It came in a burst: more requests than usual arrived for its model." in explain(row(in_burst=True))
+    assert not [line for line in explain(row()) if "burst" in line]

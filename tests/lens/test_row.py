@@ -26,7 +26,7 @@ def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
         request, "long", 9.0, 10.1, 10.2, 10.3, 10.4, 11.0, 2, "chat-1", Outcome.CUT, Reason.QUEUE_TIMEOUT,
         Reason.SLOTS, "cache", 51, 20, 3, 0.5, 1.5, True, 70,
     )  # fmt: skip
-    record.is_prompt_told = True
+    record.is_prompt_told = request.in_burst = True
     assert row_of(record, EDGE) == Row(
         id=7,
         request_id="req-1",
@@ -67,6 +67,7 @@ def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
         counted_tokens=50,
         counted_by=TokenSource.TOKENIZER,
         is_prompt_told=True,
+        in_burst=True,
     )
 
 

@@ -119,6 +119,7 @@ def test_length_counts_only_while_a_burst_lasts() -> None:
     for _ in range(3):
         events.offer(prompt_tokens=120, max_tokens=10)
     assert running(events) == ["interactive", "interactive", "long"]
+    assert [request.in_burst for request, _ in events.live] == [False, False, True]
     events.pass_time(10.0)
     events.offer(prompt_tokens=120, max_tokens=10)
     assert running(events)[-1] == "long"

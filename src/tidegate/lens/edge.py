@@ -74,6 +74,7 @@ def row_of(record: Record, edge: Edge) -> Row:
         request.counted_by,
         record.is_prompt_told,
         record.cached_tokens,
+        request.in_burst,
     )
 
 

@@ -119,6 +119,8 @@ def _how_counted(row: Row) -> str:
 
 def _before_admission(row: Row) -> list[str]:
     sentences = []
+    if row.in_burst:
+        sentences.append("It came in a burst: more requests than usual arrived for its model.")
     if row.repeat:
         ago = seconds(row.arrived_at - row.first_arrived_at)
         sentences.append(f"Its client had come {ago} before under the same key and got nothing, so it kept its place.")

@@ -63,6 +63,8 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     """``prompt_tokens`` is what the engine reported, and no longer an estimate or a count of ours."""
     cached_tokens: int = 0
     """Of the prompt, what the replica was expected to hold in its prefix cache; counted as done."""
+    in_burst: bool = False
+    """It came while more requests than usual did."""
 
     @property
     def is_late(self) -> bool:

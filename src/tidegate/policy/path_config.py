@@ -16,8 +16,8 @@ from tidegate.policy.limits.per_model import ModelsConfig
 from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.margin import MarginConfig
 from tidegate.policy.marks import MarksConfig
-from tidegate.policy.queue import QueueConfig
 from tidegate.policy.pacing import PacingConfig
+from tidegate.policy.queue import QueueConfig
 from tidegate.policy.quota import QuotaConfig
 from tidegate.policy.reading import ReplicaConfig
 from tidegate.policy.retries import RetriesConfig

@@ -64,6 +64,8 @@ class Request:
     """Of those that class rules name, the ones it carries; names in lower case."""
     service_class: str = "interactive"
     """Set by ``Path.offer``."""
+    in_burst: bool = False
+    """It came while more requests than usual did; set by ``Path.offer``."""
 
     def take_count(self, tokens: int, source: TokenSource) -> None:
         """Decide on ``tokens`` from here on."""

@@ -13,8 +13,8 @@ from tidegate.policy.expectation import Expectation
 from tidegate.policy.giants import is_giant, is_quiet
 from tidegate.policy.groups import Group
 from tidegate.policy.line import Charge
-from tidegate.policy.path_config import PathConfig
 from tidegate.policy.pacing import Pacing
+from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Permit
 from tidegate.policy.queue import Queue
 from tidegate.policy.reading import Reading
