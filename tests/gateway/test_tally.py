@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.gateway.fake_tokenizers import FakeSpawn
 from tidegate.engines.llamacpp.server import LlamaServer
 from tidegate.engines.vllm.readings import VllmServer
 from tidegate.errors import EngineError, ProtocolError
@@ -19,6 +20,7 @@ from tidegate.gateway.tally import (
     Tally,
     counter_at,
 )
+from tidegate.gateway.tokenizer_pool import TokenizerPool
 from tidegate.policy.reading import ReplicaConfig
 from tidegate.policy.token_source import TokenSource
 from tidegate.testing.virtual_loop import run_virtually
@@ -148,6 +150,25 @@ def test_an_adapter_is_made_once_and_again_when_its_endpoint_changes() -> None:
             serve(tally, at)
             await count(tally)
         assert [at.port for at in made] == [1, 2]
+
+    run_virtually(main())
+
+
+def test_a_tokenizer_is_compared_where_there_is_an_engine_and_a_key_of_ours() -> None:
+    async def main() -> None:
+        server, compared = Scripted((7,)), list[str]()
+
+        def make(at: Endpoint) -> Scripted:
+            compared.append(at.name)
+            return server
+
+        tally = Tally(make, TokenizerPool(FakeSpawn()))
+        file = replace(endpoint("a"), tokenizer="t")
+        serve(tally, file, replace(file, name="b", is_passthrough=True), replace(file, name="c", port=0), endpoint("d"))
+        await asyncio.sleep(1)
+        assert compared == ["a"]
+        assert tally.has_tokenizer("m", PATH)
+        tally.close()
 
     run_virtually(main())
 

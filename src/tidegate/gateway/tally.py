@@ -89,7 +89,9 @@ class Tally:
                 self._tokenizers.setdefault(upstream, []).append(endpoint)
         known = {endpoint for endpoints in self._endpoints.values() for endpoint in endpoints}
         self._counters = {endpoint: counter for endpoint, counter in self._counters.items() if endpoint in known}
-        self.exactness.serve([each for endpoints in self._tokenizers.values() for each in endpoints if each.port])
+        files = [each for endpoints in self._tokenizers.values() for each in endpoints]
+        # A port of 0: an engine of our own that has not told yet where it listens.
+        self.exactness.serve([each for each in files if each.port and not each.is_passthrough])
 
     def has_tokenizer(self, upstream: str, path: str) -> bool:
         """Counts of this kind of call cost the engines nothing."""
