@@ -15,7 +15,7 @@ from tidegate.policy.replica import Replica
 from tidegate.policy.request import Request
 
 MOST_PREFIXES = 32_768
-"""Beginnings remembered per upstream, some 10 MB: five each of the latest 6 500 prompts."""
+"""Beginnings remembered per upstream, 14 MB: five each of the latest 6 500 prompts."""
 
 
 class Prefixes:
