@@ -76,11 +76,12 @@ def _figures(cells: Iterable[Cell], columns: list[str]) -> Table:
 
 
 def _breakdown(cells: list[Cell], key: str, title: str) -> Table:
-    """Shares in their SLO of each group, a column per group."""
+    """Of each group the shares in their SLO / answered, a column per group."""
     groups = cells[0].figures[key]
-    table = _empty(f"in SLO, by {title}", *(f"{name} ({groups[name]['offered']:g})" for name in groups))
+    table = _empty(f"in SLO / served by {title}, %", *(f"{name} ({groups[name]['offered']:g})" for name in groups))
     for cell in cells:
-        table.add_row(cell.policy, *(_percent(cell.figures[key][name]["in_slo_rate"]) for name in groups))
+        found = cell.figures[key]
+        table.add_row(cell.policy, *(_two_shares(found[name]) for name in groups))
     return table
 
 
@@ -106,6 +107,10 @@ def _bar(share: float) -> str:
     eighths = round(share * BAR_COLUMNS * 8)
     whole, rest = divmod(eighths, 8)
     return (BLOCKS[-1] * whole + (BLOCKS[rest] if rest else "")).ljust(BAR_COLUMNS)
+
+
+def _two_shares(group: Row) -> str:
+    return f"{group['in_slo_rate'] * 100:.1f} / {group['served_rate'] * 100:.1f}"
 
 
 def _percent(share: float) -> str:

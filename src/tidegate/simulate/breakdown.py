@@ -14,9 +14,9 @@ PROMPT_LENGTHS = (512, 1024, 2048, 4096)
 
 SCHEMA: dict[str, str] = {
     "classes": "per kind of request of the scenario: offered; in_slo_rate as goodput_requests and in_slo_tokens as "
-    "goodput_tokens, of this kind alone; ttft_p95_s as in ttft_s; e2e_p95_s as in e2e_s; p95_std_s as above",
-    "prompt_lengths": "the same per length of the prompt, in tokens, and served_rate: the share of the bucket that was "
-    "answered, late or not. What sheds by length shows here",
+    "goodput_tokens, of this kind alone; served_rate: the share of them that was answered, late or not; "
+    "ttft_p95_s as in ttft_s; e2e_p95_s as in e2e_s; p95_std_s as above",
+    "prompt_lengths": "the same per length of the prompt, in tokens: what sheds by length shows here",
 }
 
 
@@ -48,6 +48,7 @@ def _class(visits: Sequence[Visit], slo: Slo) -> dict[str, Any]:
         "offered": len(visits),
         "in_slo_rate": share(len(good), len(visits)),
         "in_slo_tokens": share(sum(map(tokens_of, good)), sum(map(tokens_of, visits))),
+        "served_rate": share(len(answered), len(visits)),
         "ttft_p95_s": p95_s([*map(ttft_s, answered)]),
         "e2e_p95_s": p95_s([*map(e2e_s, answered)]),
         "p95_std_s": p95_std_s(visits),

@@ -29,13 +29,14 @@ RECOVERY_WINDOW_S = 1.0
 
 SCHEMA: dict[str, str] = {
     "scenario": "name with its argument",
-    "policy": "native: no gateway, round robin, engines first come first served without bound; "
-    "native:zombie: the same with engines that do not notice that clients left; native:contiguous: the same with the "
-    "contiguous baseline, an allocator without paging; tidegate: this gateway; tidegate:isolated: the same where "
-    "models that could share memory each keep to their own part; tidegate:slo: this gateway, which knows the TTFT "
-    "objectives; tidegate:KEY=VALUE: with that line in its configuration; cap:TOKENS: vLLM's --max-num-queued-tokens; static:N: N places per engine and a queue; smg:N: SMG's "
-    "slots; gradient2: Netflix Gradient2 on TTFT; llm-d: its saturation gate and deadline order, llm-d:shed with its "
-    "admitter; least-tokens: to the engine with the fewest tokens to go, nothing else; bound:fluid: a fluid of the "
+    "policy": "native: no gateway, round robin, engines first come first served without bound; native:zombie: the same "
+    "with engines that do not notice that clients left; native:contiguous: the same with the contiguous "
+    "baseline, an allocator without paging; tidegate: this gateway; tidegate:isolated: the same where models "
+    "that could share memory each keep to their own part; tidegate:slo: this gateway, which knows the TTFT "
+    "objectives; tidegate:KEY=VALUE: with that line in its configuration; cap:TOKENS: vLLM's "
+    "--max-num-queued-tokens; static:N: N places per engine and a queue; smg:N: SMG's slots; gradient2: "
+    "Netflix Gradient2 on TTFT; llm-d: its saturation gate and deadline order, llm-d:shed with its admitter; "
+    "least-tokens: to the engine with the fewest tokens to go, nothing else; bound:fluid: a fluid of the "
     f"saturated rate, first come first served, that refuses what would miss its TTFT objective; {FORMULA}",
     "played": "the policy itself, or of cap:sweep the cap that had most requests in their SLO in this scenario with "
     "the first seed, out of 1000 to 64000 tokens in steps of 1.4 and two more around the best",
