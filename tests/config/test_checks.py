@@ -130,6 +130,16 @@ def test_a_tokenizer_may_be_a_file_or_its_folder(tmp_path: Path) -> None:
         assert settings_of(tmp_path, yaml).upstreams["chat"].tokenizer == str(path)
 
 
+@pytest.mark.parametrize("missing", ["tokenizers", "jinja2"])
+def test_a_tokenizer_without_its_libraries_is_told_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    monkeypatch.setattr("tidegate.config.checks.find_spec", lambda name: None if name == missing else name)
+    (told,) = problems_of(tmp_path, f"upstreams: {{chat: {{replicas: [http://h:1], tokenizer: {tmp_path}}}}}")
+    assert told.endswith("upstreams.chat.tokenizer: needs two libraries more: pip install 'tidegate[tokenizers]'")
+
+
 def test_too_many_sequences_refuse_to_start_where_asked(tmp_path: Path) -> None:
     replica = "{url: http://h:1, kv_tokens: 24576, slot_tokens: 256, sequences: 256}"
     yaml = f"upstreams: {{chat: {{replicas: [{replica}]}}}}\nslots: {{overcommit: MODE}}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path as FilePath
 
 from tidegate.config.assemble import replica_names, slot_plans
@@ -109,6 +110,8 @@ def _tokenizer(upstream: Upstream, here: Path) -> Iterator[Problem]:
         yield Problem((*here, "tokenizer"), f"there is no file {given}")
     elif file.is_dir() and not (file / "tokenizer.json").is_file():
         yield Problem((*here, "tokenizer"), f"there is no tokenizer.json in {given}")
+    elif find_spec("tokenizers") is None or find_spec("jinja2") is None:
+        yield Problem((*here, "tokenizer"), "needs two libraries more: pip install 'tidegate[tokenizers]'")
 
 
 def _images(settings: Settings, alias: str) -> Iterator[Problem]:
