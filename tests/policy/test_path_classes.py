@@ -14,6 +14,7 @@ from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
+from tidegate.policy.slots import SlotsConfig
 
 ONE = PathConfig(replicas=(replica_config("a1"),))
 CLASSES = ClassesConfig().classes
@@ -169,3 +170,19 @@ def test_a_model_may_let_its_long_requests_wait_longer() -> None:
     events.pass_time(47.0)
     assert not events.waiting
     assert [record.refused for record in events.records] == [Reason.NO_REPLICA] * 2
+
+
+def test_what_an_answer_grows_by_counts_against_its_class() -> None:
+    events = events_with(replace(ONE, slots=SlotsConfig(mode="learned")), batch=ClassConfig(max_share=0.5))
+    for _ in range(60):
+        events.offer(max_tokens=1000, class_hint="batch")
+        events.first_token(0)
+        events.settle(0, Outcome.OK, output_tokens=10)
+    events.offer(max_tokens=1000, class_hint="batch")
+    events.first_token(0)
+    shares = events.path.upstreams["a"].replicas[0].shares
+    before = shares.slots["batch"]
+    events.write(0, 900)
+    assert shares.slots["batch"] == events.live[0][1].slots > before
+    events.finish()
+    assert shares.view() == {"batch": {"sequences": 0, "slots": 0}}

@@ -227,8 +227,7 @@ class Replica:
         """A running attempt needs so many more slots than it has."""
         self.slots.in_use += slots
         permit.slots += slots
-        if self.shares.is_active:
-            self.shares.take(permit, 0, slots)
+        self.shares.take(permit, 0, slots)
         if self.group is not None:
             more_bytes = slots * self.slot_bytes
             permit.pool_bytes += more_bytes
