@@ -109,9 +109,10 @@ def compare(pair: Service, spread_s: float, giant_at_s: float) -> tuple[Played, 
     """The same short prompts without and beside a giant, and both P95 in print."""
     without = play(pair, f"without {spread_s}", spread_s, None)
     beside = play(pair, f"beside {spread_s}", spread_s, giant_at_s)
+    slower, giant_s = beside.p95_s / without.p95_s, beside.giants[0].first_s
     print(  # noqa: T201 - the figures are what somebody runs this for
         f"\n{SHORTS} short prompts within {spread_s:.0f} s: P95 of the first token {without.p95_s:.2f} s, beside a "
-        f"giant {beside.p95_s:.2f} s (x {beside.p95_s / without.p95_s:.2f}); the giant's own {beside.giants[0].first_s:.2f} s"
+        f"giant {beside.p95_s:.2f} s (x {slower:.2f}); the giant's own {giant_s:.2f} s"
     )
     return without, beside
 
