@@ -10,10 +10,13 @@ import pytest
 
 from bench.vllm_runs import place, server
 from bench.vllm_runs.loads import draw
-from tests.live.running import Answer, Exchange, until
+from tests.live.running import CHAT, Answer, Exchange, call, until
 from tests.live.vllm_serving import MOST_QUEUED, Protected, asked, figures, post, protected, story
 from tidegate.engines.address import Address
 from tidegate.engines.recognition import recognise
+from tidegate.gateway.exactness import CHAT_PROBE, PROBES
+from tidegate.gateway.piece_cache import PieceCache
+from tidegate.gateway.tokenizer import Tokenizer
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(not place.is_there(), reason=place.MISSING)]
 
@@ -47,6 +50,23 @@ def test_the_ledgers_figures_stand_in_vllms_own_metrics(both: Protected) -> None
     assert found["tidegate_kv_peak_reserved_blocks"] >= 1
     assert found["tidegate_kv_leaked"] == 0
     assert found["tidegate_kv_preemptions_total"] == both.engine.metrics()["vllm:num_preemptions_total"] == 0
+
+
+def test_the_tokenizer_file_beside_its_weights_makes_its_ids_and_ids_get_the_texts_answer(both: Protected) -> None:
+    ours, theirs = Tokenizer(str(place.model()), PieceCache()), asyncio.run(recognise(Address(url=both.engine.url)))
+    for text in PROBES:
+        assert ours.ids(text) == asyncio.run(theirs.token_ids(text)), text
+    counted = ours.count(CHAT, CHAT_PROBE, wants_ids=False).tokens
+    assert counted == asyncio.run(theirs.count_tokens(CHAT, CHAT_PROBE))
+    text = "One two three. " * 40
+    body = {"model": "m", "max_tokens": 8, "temperature": 0}
+    headers = {"content-type": "application/json"}
+    answers = [
+        call(both.engine.url, "/v1/completions", {**body, "prompt": prompt}, headers).json
+        for prompt in (text, ours.ids(text))
+    ]
+    assert answers[0]["choices"][0]["text"] == answers[1]["choices"][0]["text"]
+    assert answers[0]["usage"] == answers[1]["usage"]
 
 
 def test_an_over_long_prompt_is_the_clients_fault_before_and_in_the_engine(both: Protected) -> None:
