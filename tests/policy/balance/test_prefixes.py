@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.policy.balance.test_balancer import replica
-from tidegate.policy.balance import prefixes as under_test
 from tidegate.policy.balance.prefixes import Prefixes
 from tidegate.policy.cache_account import FEW_TOKENS, LEARNING_RATE, CacheAccount
 from tidegate.policy.reading import Reading
@@ -55,9 +54,8 @@ def test_what_is_used_again_is_young_again_and_fills_nothing() -> None:
     assert a in held.cached_tokens(prompt(1000, (1, 1.0)))
 
 
-def test_a_pool_of_unknown_size_forgets_by_the_number_of_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(under_test, "MOST_PREFIXES", 3)
-    a, held = replica("a"), Prefixes()
+def test_a_pool_of_unknown_size_forgets_by_the_number_of_prompts_alone() -> None:
+    a, held = replica("a"), Prefixes(most=3)
     a.config = type(a.config)(name="a", upstream="a")
     for digest in range(4):
         held.note(prompt(10**7, (digest, 1.0)), a)

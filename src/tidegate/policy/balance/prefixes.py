@@ -19,9 +19,10 @@ MOST_PREFIXES = 32_768
 
 
 class Prefixes:
-    __slots__ = ("_held",)
+    __slots__ = ("_held", "_most")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_PREFIXES) -> None:
+        self._most = most
         self._held: dict[int, dict[Replica, tuple[int, int]]] = {}
         """By digest, the least recently used first: who read it, how many tokens that were, and when
         (on the replica's own count of tokens read)."""
@@ -59,7 +60,7 @@ class Prefixes:
             holders[replica] = (prompt_tokens if longest else int(share * prompt_tokens), cache.read_tokens)
             held[digest] = holders
             longest = False
-        while len(held) > MOST_PREFIXES:
+        while len(held) > self._most:
             del held[next(iter(held))]
         return believed if cache.is_told else 0
 
