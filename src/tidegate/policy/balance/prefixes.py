@@ -11,11 +11,13 @@ it does not, the choice among equally cold replicas is moved, within the bound o
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from tidegate.policy.replica import Replica
 from tidegate.policy.request import Request
 
 MOST_PREFIXES = 32_768
-"""Beginnings remembered per upstream, 14 MB: five each of the latest 6 500 prompts."""
+"""Beginnings remembered per upstream, 16 MB: five each of the latest 6 500 prompts."""
 
 
 class Prefixes:
@@ -23,7 +25,8 @@ class Prefixes:
 
     def __init__(self, most: int = MOST_PREFIXES) -> None:
         self._most = most
-        self._held: dict[int, dict[Replica, tuple[int, int]]] = {}
+        # A plain dict would walk over all that was deleted before it finds its oldest entry.
+        self._held: OrderedDict[int, dict[Replica, tuple[int, int]]] = OrderedDict()
         """By digest, the least recently used first: who read it, how many tokens that were, and when
         (on the replica's own count of tokens read)."""
 
@@ -54,14 +57,16 @@ class Prefixes:
         cache.read(prompt_tokens, cached, believed)
         longest = True
         for digest, share in request.prefixes:
-            holders = held.pop(digest, None)
+            when = (prompt_tokens if longest else int(share * prompt_tokens), cache.read_tokens)
+            holders = held.get(digest)
             if holders is None:
-                holders = {}
-            holders[replica] = (prompt_tokens if longest else int(share * prompt_tokens), cache.read_tokens)
-            held[digest] = holders
+                held[digest] = {replica: when}
+            else:
+                holders[replica] = when
+                held.move_to_end(digest)
             longest = False
         while len(held) > self._most:
-            del held[next(iter(held))]
+            held.popitem(last=False)
         return believed if cache.is_told else 0
 
     def keep(self, replicas: list[Replica]) -> None:
