@@ -1,6 +1,6 @@
 """What tokenizing long prompts beside the engine is worth, and what it costs everybody else (SPEC S3-14, S3-74, R14).
 
-    python bench/tokenizing.py [--rounds 3] [--parts holds,watched,engine,throughput,latency] [--json]
+    python bench/tokenizing.py [--rounds 3] [--parts holds,watched,engine,throughput,latency] [--modes …] [--json]
 
 ``holds``: CPU milliseconds for which one prompt of 128 000 tokens holds the gateway's loop, step by step. ``watched``:
 the longest callback of that loop beside 8 × 128 000 tokens that are tokenized without a pause. ``engine``: CPU of both
@@ -353,10 +353,10 @@ def beside(place: Place, mode: str) -> dict[str, float]:
     }
 
 
-def latency(place: Place, rounds: int) -> dict[str, dict[str, float]]:
-    rows: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
+def latency(place: Place, rounds: int, modes: list[str]) -> dict[str, dict[str, float]]:
+    rows: dict[str, list[dict[str, float]]] = {mode: [] for mode in modes}
     for _ in range(rounds):
-        for mode in MODES:
+        for mode in modes:
             rows[mode].append(beside(place, mode))
             print(mode, {name: round(value, 1) for name, value in rows[mode][-1].items()}, file=sys.stderr)
     found = {}
@@ -383,6 +383,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="tokenizing long prompts beside the engine")
     parser.add_argument("--rounds", type=int, default=3, help="of throughput and latency")
     parser.add_argument("--parts", default="holds,watched,engine,throughput,latency")
+    parser.add_argument("--modes", default=",".join(MODES), help="of latency")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
     options = parser.parse_args()
     parts: dict[str, Callable[[Place], Any]] = {
@@ -390,7 +391,7 @@ def main() -> int:
         "watched": watched,
         "engine": engine,
         "throughput": lambda place: throughput(place, options.rounds),
-        "latency": lambda place: latency(place, options.rounds),
+        "latency": lambda place: latency(place, options.rounds, options.modes.split(",")),
     }
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
