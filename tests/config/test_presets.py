@@ -53,7 +53,7 @@ classes: {{long: {{weight: 3}}}}
     assert settings.shaping.queue.max_requests == 7
     assert settings.shaping.long_threshold_tokens == 700
     assert (settings.classes["long"].weight, settings.classes["long"].max_share) == (3, 0.5)
-    assert settings.classes["long"].max_wait_s == 3
+    assert settings.classes["batch"].max_wait_s == 60
 
 
 def test_a_preset_may_be_named_by_a_variable_or_a_flag(tmp_path: Path) -> None:

@@ -9,11 +9,16 @@ from tidegate.config.origin import Kind, Origin, Path
 from tidegate.config.tree import Tree
 
 PRESETS: Mapping[str, Mapping[Path, Any]] = {
-    # S0-34: short texts and now and then a pasted contract, so that class long begins early and is kept small.
+    # S0-34: short texts and now and then a pasted contract, so that class long begins early and is kept small. A queue
+    # of 5000 is of use only to those who may wait for its end. Weight and waits are those with which, simulated, nearly
+    # nobody goes without an answer in a burst (burst-1000) and contracts cost the questions about a tenth.
     "customer-service": {
         ("shaping", "queue", "max_requests"): 5000,
         ("shaping", "long_threshold_tokens"): 512,
         ("shaping", "gpu_utilization_high_percent"): 75,
+        ("classes", "interactive", "max_wait_s"): 30.0,
+        ("classes", "long", "max_wait_s"): 20.0,
+        ("classes", "long", "weight"): 0.35,
         ("classes", "long", "max_share"): 0.5,
     },
     # S2-05: a small batch answers each of its members sooner. Suits interactive use on mid-size cards.
