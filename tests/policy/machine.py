@@ -169,7 +169,10 @@ class Events:
         for upstream in self.path.upstreams.values():
             for ticket in upstream.heads(self.now):
                 output_tokens = upstream.reserved_output(ticket.request)
-                assert isinstance(upstream.choose(ticket.request, output_tokens, self.now), Reason)
+                barred = upstream.choose(ticket.request, output_tokens, self.now)
+                assert isinstance(barred, Reason)
+                if barred is Reason.PREFILL:
+                    break
             assert upstream.queue.requests == 0 or self.path.next_wakeup() is not None
 
     def check(self) -> None:

@@ -5,7 +5,9 @@ Two rules, each on the sequences that the replica runs at once and on its KV slo
     held by the class + wanted  ≤  max_share × total
     held by all + wanted + Σ over other classes of max(0, floor × total − held by it)  ≤  total
 
-The first keeps long requests from taking what ordinary ones need (SPEC S0-29, S3-18), the second keeps a part
+Of the prompt tokens that a replica may have before it, a class fills ``max_share`` too.
+
+The first rule keeps long requests from taking what ordinary ones need (SPEC S0-29, S3-18), the second keeps a part
 free for a class that is not there at the moment (SMG's reservations, research: field survey B3, but on memory
 too, since a prompt of 100k tokens and one of ten are one request each). A class that holds nothing may have
 one request by the first rule, and an empty replica admits by both, so that nothing waits for ever.
@@ -54,6 +56,10 @@ class ClassShares:
     def concerns(self, service_class: str) -> bool:
         """Whether any share or floor can be in the way of a class."""
         return bool(self._floors) or service_class in self._shares
+
+    def most(self, service_class: str) -> float:
+        """The part of a replica that a class may hold."""
+        return self._shares.get(service_class, 1.0)
 
     def bars(self, service_class: str, wanted: int, held: int, total: float, *, in_slots: bool) -> bool:
         """Whether the class may not have ``wanted`` more of ``total``, of which all classes hold ``held``."""

@@ -36,8 +36,8 @@ class ClassConfig:
     queue_share: float = 1.0
     """Part of the queue's three bounds that this class may fill (S0-38)."""
     max_share: float = 1.0
-    """Most of a replica's sequences, and of its KV slots, that this class holds at once (S0-29). One request of the
-    class may run however large it is."""
+    """Most of a replica's sequences, of its KV slots and of its prefill bound that this class holds at once (S0-29).
+    One request of the class may run however large it is."""
     floor: float = 0.0
     """Part of a replica's sequences, and of its KV slots, that is kept free for this class and lent to no other
     (S1-05)."""

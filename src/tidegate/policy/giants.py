@@ -5,7 +5,8 @@ second's reading makes everybody else on that replica wait for a second. A gatew
 can choose its moment:
 
     giant  ⇔  prompt × seconds per token ≥ least_s  and  prompt ≥ least_ratio × the mean prompt
-    held   ⇔  no replica runs quiet_share of its sequences or less, and hold_share of its patience is not spent
+    held   ⇔  no replica runs quiet_share of its sequences or less, and it was not held for hold_s yet, nor for
+              hold_share of what its client would wait
 
 By the project's calibration (§5: 12 000 tokens among 99 short ones within a second), holding until ten run takes
 the cost for the others from +79 % to nothing and brings the giant after 6.5 instead of 2.4 s; "until no prefill is
@@ -31,12 +32,14 @@ class GiantsConfig:
     """A giant is at least so many times as long as the mean prompt of its model: where all are long, none is."""
     quiet_share: float = 0.04
     """Of a replica's sequences: one that runs no more is quiet (ten of vLLM's 256). One may always run."""
+    hold_s: float = 8.0
+    """Longest hold, beside what its class may wait anyway: it stands in nobody's way meanwhile."""
     hold_share: float = 0.8
-    """Of the time that it may wait: from then on it goes as others do."""
+    """Most of the time that its client would wait. From then on it goes as others do, and before them."""
 
     def __post_init__(self) -> None:
-        if self.least_s <= 0 or self.least_tokens < 1 or self.least_ratio < 1:
-            raise ValueError(f"giants need least_s > 0, least_tokens >= 1 and least_ratio >= 1: {self}")
+        if self.least_s <= 0 or self.hold_s <= 0 or self.least_tokens < 1 or self.least_ratio < 1:
+            raise ValueError(f"giants need least_s > 0, hold_s > 0, least_tokens >= 1 and least_ratio >= 1: {self}")
         if not 0 <= self.quiet_share <= 1 or not 0 <= self.hold_share < 1:
             raise ValueError(f"giants need 0 <= quiet_share <= 1 and 0 <= hold_share < 1: {self}")
 

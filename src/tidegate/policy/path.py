@@ -40,6 +40,7 @@ from tidegate.policy.waiting import Waiting
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _BEHIND_OTHERS, _CLASS_SHARE, _HELD = Reason.BEHIND_OTHERS, Reason.CLASS_SHARE, Reason.HELD
+_PREFILL = Reason.PREFILL
 _SENT, _TOKENS, _ABORTED = Progress.SENT, Progress.TOKENS, Progress.ABORTED
 
 
@@ -93,7 +94,7 @@ class Path:
         return self._stand_in_queue(record, upstream, barred, now)
 
     def _open_record(self, request: Request, upstream: Upstream | None, now: float) -> Record:
-        is_burst = upstream is not None and upstream.burst.note(now)
+        request.in_burst = is_burst = upstream is not None and upstream.burst.note(now)
         request.service_class = classify(self.config.classes, request, request.prompt_tokens, is_burst)
         record = Record(request, request.service_class, request.arrived_at, prompt_tokens=request.prompt_tokens)
         if request.key is not None and len(self.repeats):
@@ -148,7 +149,7 @@ class Path:
             record = self._open[ticket.request.id]
             output_tokens = upstream.reserved_output(ticket.request)
             replica = upstream.choose(ticket.request, output_tokens, now)
-            if not upstream.replicas or (isinstance(replica, Replica) and self._comes_late(record, upstream, now)):
+            if not upstream.replicas or (isinstance(replica, Replica) and self._comes_late(ticket, upstream, now)):
                 self._refuse_ticket(ticket, upstream, now, verdicts)
                 return True
             if isinstance(replica, Replica):
@@ -161,6 +162,9 @@ class Path:
                 return True
             if record.waited_for is Reason.BEHIND_OTHERS:
                 record.waited_for = replica
+            if replica is _PREFILL:
+                # It will fit as soon as the engine has read on; whoever passes it would take what it waits for.
+                return False
             if replica is _CLASS_SHARE:
                 # Its own class is in its way: whoever passes it meanwhile takes nothing from it.
                 stood_alone, ticket.overtaken = ticket.overtaken >= upstream.queue.config.max_overtakes, 0
@@ -168,10 +172,13 @@ class Path:
                     return True
         return False
 
-    def _comes_late(self, record: Record, upstream: Upstream, now: float) -> bool:
+    def _comes_late(self, ticket: Ticket, upstream: Upstream, now: float) -> bool:
         """Deadline, again: with what is known by now, the answer would come too late for the client."""
-        limit = min(client_limit(record.request), record.objective_at)
-        return limit < NEVER and now > self.waiting.patience(record, upstream).expires_at
+        record = self._open[ticket.request.id]
+        if min(client_limit(ticket.request), record.objective_at) == NEVER:
+            return False
+        hold_s = upstream.giants.hold_s if ticket.held_until else 0.0
+        return now > self.waiting.patience(record, upstream, hold_s).expires_at
 
     def _expire(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
         for ticket in upstream.queue.expired(now):

@@ -34,11 +34,13 @@ def client_limit(request: Request) -> float:
     return first_byte_by if first_byte_by < deadline_at else deadline_at
 
 
-def patience(record: Record, of_class: ClassConfig, margin: float, service_s: tuple[float, float]) -> Patience:
-    """``service_s`` is (to the first byte, to the end) after dispatch; 0.0 where unknown. Notes in the record
-    by when its class wants the first byte."""
+def patience(
+    record: Record, of_class: ClassConfig, margin: float, service_s: tuple[float, float], hold_s: float = 0.0
+) -> Patience:
+    """``service_s`` is (to the first byte, to the end) after dispatch; 0.0 where unknown. ``hold_s`` it may be held
+    beside its class's wait. Notes in the record by when its class wants the first byte."""
     request = record.request
-    arrived, max_wait_s = request.arrived_at, of_class.max_wait_s
+    arrived, max_wait_s = request.arrived_at, of_class.max_wait_s + hold_s
     first_s, whole_s = service_s
     expires_at = NEVER
     if of_class.ttft_slo_s is not None and request.streaming:

@@ -16,6 +16,8 @@ from tidegate.policy.request import NEVER, Request
 from tidegate.policy.slots import Slots
 
 SAMPLES_PER_S = 256.0
+REFILL_SHARE = 0.5
+"""Of the prefill bound: below it any prompt may follow, so that a long one does not empty the engine's chunk first."""
 STALLED_S = 1.0
 LEAST_WARMTH = 0.1
 """A replica that has just come back costs at most ten times what it would (Envoy's min_weight_percent is 10 %)."""
@@ -145,13 +147,23 @@ class Replica:
             return Reason.SLOTS
         if self.in_flight + sequences > self.limit.value and not self.limit.allows(self.in_flight, sequences):
             return Reason.LIMIT
-        pending, unread = self.pending_tokens, prompt_tokens if unread_tokens is None else unread_tokens
-        if pending and request.streaming and self._prefill.enabled and pending + unread > self.bound_tokens:
-            return Reason.PREFILL
+        if self.pending_tokens and request.streaming and self._prefill.enabled:
+            why = self._prefill_gate(request.service_class, prompt_tokens if unread_tokens is None else unread_tokens)
+            if why is not None:
+                return why
         if self.shares.is_active and self._is_share_used(request, output_tokens):
             return Reason.CLASS_SHARE
         if self.group is not None:
             return self._group_gate(self.group, request, output_tokens, now)
+        return None
+
+    def _prefill_gate(self, service_class: str, unread_tokens: int) -> Reason | None:
+        """A class that may hold a part of the replica finds its bound lower; the rest is for the others."""
+        pending, bound, share = self.pending_tokens, self.bound_tokens, self.shares.most(service_class)
+        if pending + unread_tokens > bound and pending > REFILL_SHARE * bound:
+            return Reason.PREFILL
+        if share < 1.0 and pending + unread_tokens > share * bound and pending > REFILL_SHARE * share * bound:
+            return Reason.CLASS_SHARE
         return None
 
     def _is_share_used(self, request: Request, output_tokens: int) -> bool:

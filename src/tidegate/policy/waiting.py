@@ -27,7 +27,9 @@ class Waiting:
         full = queue.has_room(request, record.service_class)
         if full is not None:
             return Refuse(full, self.drain_s(record, upstream, now))
-        held, prompt_tokens = self.patience(record, upstream), request.prompt_tokens
+        prompt_tokens, giants = request.prompt_tokens, upstream.giants
+        hold_s = giants.hold_s if upstream.is_giant(prompt_tokens) else 0.0
+        held = self.patience(record, upstream, hold_s)
         line, rate = queue.lines[record.service_class], upstream.tokens_per_s(record.service_class, now)
         before = line.tokens_before(request.tenant, held.due_at, prompt_tokens)
         record.predicted_wait_s = 0.0 if rate is None else before / rate
@@ -36,8 +38,8 @@ class Waiting:
             return self._too_late(record, upstream, held, now)
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket, request, record.service_class, held.due_at, held.expires_at, now)
-        if upstream.is_giant(prompt_tokens):
-            ticket.held_until = now + upstream.giants.hold_share * (held.expires_at - now)
+        if hold_s:
+            ticket.held_until = now + min(hold_s, giants.hold_share * (held.expires_at - now))
         record.queued_at = now
         queue.enter(ticket, now)
         upstream.moved = True
@@ -51,10 +53,10 @@ class Waiting:
             return wait_s
         return wait_s * float((usual_tokens / tokens) ** self.margin.config.length_power)
 
-    def patience(self, record: Record, upstream: Upstream) -> Patience:
+    def patience(self, record: Record, upstream: Upstream, hold_s: float = 0.0) -> Patience:
         request = record.request
         service_s = upstream.service_s(request.prompt_tokens, upstream.reserved_output(request))
-        return patience(record, upstream.classes[record.service_class], self.margin.value, service_s)
+        return patience(record, upstream.classes[record.service_class], self.margin.value, service_s, hold_s)
 
     def too_late(self, record: Record, upstream: Upstream, now: float) -> Refuse:
         """Why a ticket leaves the queue unserved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
@@ -22,6 +23,8 @@ from tidegate.simulate.scenario import Part, Scenario
 from tidegate.simulate.stage import Policy, Setup, Stage, replicas_of
 
 BUILT_IN = PathConfig()
+RELAXED = ClassConfig(weight=0.25, max_share=0.5)
+"""A class with more patience than ``interactive``, if nothing is said of it: as ``batch``, but it does not yield."""
 RESERVE_SHARE = 0.1
 """Of its idle floor, what a group never lends: the configuration's default."""
 
@@ -119,9 +122,11 @@ def _with_objectives(scenario: Scenario, classes: ClassesConfig) -> ClassesConfi
     by_length_s = named.pop(INTERACTIVE, scenario.slo.ttft_s)
     held = {name: replace(known[name], ttft_slo_s=by_length_s) for name in (INTERACTIVE, LONG)}
     for name, ttft_slo_s in named.items():
-        config = known.get(name, ClassConfig())
+        config = known.get(name, RELAXED if ttft_slo_s > by_length_s else ClassConfig())
         held[name] = replace(config, ttft_slo_s=ttft_slo_s, max_wait_s=max(config.max_wait_s, ttft_slo_s))
-    return replace(classes, classes={**known, **held})
+    # Clients that name their classes are not sorted by length beside.
+    threshold = sys.maxsize if named else classes.long_threshold_tokens
+    return replace(classes, long_threshold_tokens=threshold, classes={**known, **held})
 
 
 def _group(part: Part, budget_bytes: int, *, isolated: bool) -> GroupConfig:
