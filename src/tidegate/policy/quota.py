@@ -155,18 +155,12 @@ class Account:
             and (self.tokens_per_minute is None or self.tokens.settle_to(self.tokens_per_minute, now) == 0.0)
         )
 
-    def add(self, other: Account) -> None:
-        """Take over the sums of one that is forgotten."""
-        self.charged += other.charged
-        self.settled += other.settled
-        self.refunded += other.refunded
-
 
 class Quota:
     """Every tenant's account, and every model's. ``shortage`` and then ``charge``, with nothing in between, is what
     makes a check of several limits atomic."""
 
-    __slots__ = ("_models", "_tenants", "accounts", "config", "forgotten", "models")
+    __slots__ = ("_models", "_tenants", "accounts", "config", "models")
 
     def __init__(self, config: QuotaConfig, tenants: TenantsConfig, models: ModelsConfig) -> None:
         self.config = config
@@ -174,8 +168,6 @@ class Quota:
         self._models = models
         self.accounts: dict[str, Account] = {}
         self.models: dict[str, Account] = {}
-        self.forgotten = Account()
-        """Sums of tenants that are not remembered one by one any more."""
 
     def reconfigure(self, config: QuotaConfig, tenants: TenantsConfig, models: ModelsConfig) -> None:
         """Take other limits; nobody's sums change, and what was spent stays spent."""
@@ -224,19 +216,15 @@ class Quota:
 
     def view(self) -> dict[str, object]:
         """Sums over all tenants, in tokens; how many are known one by one; and those that are configured by name."""
-        everybody = Account()
-        everybody.add(self.forgotten)
-        for account in self.accounts.values():
-            everybody.add(account)
-            everybody.open += account.open
-            everybody.in_flight += account.in_flight
+        # By model, since each request has one and they are few, and none is ever forgotten.
+        models = [*self.models.values()]
         return {
             "tenants": len(self.accounts),
-            "in_flight": everybody.in_flight,
-            "charged_tokens": everybody.charged,
-            "settled_tokens": everybody.settled,
-            "refunded_tokens": everybody.refunded,
-            "open_tokens": everybody.open,
+            "in_flight": sum([each.in_flight for each in models]),
+            "charged_tokens": sum([each.charged for each in models]),
+            "settled_tokens": sum([each.settled for each in models]),
+            "refunded_tokens": sum([each.refunded for each in models]),
+            "open_tokens": sum([each.open for each in models]),
             "named": {
                 name: {"in_flight": own.in_flight, "settled_tokens": own.settled, "open_tokens": own.open}
                 for name in self._tenants.named
@@ -280,9 +268,7 @@ class Quota:
         """Look at the oldest few: those that are idle go, the others go to the end."""
         for name in [*islice(self.accounts, LOOKS)]:
             account = self.accounts.pop(name)
-            if account.is_idle(now):
-                self.forgotten.add(account)
-            else:
+            if not account.is_idle(now):
                 self.accounts[name] = account
 
 
