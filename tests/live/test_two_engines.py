@@ -8,7 +8,6 @@ back; there it is asserted that the short ones go around it.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -66,7 +65,7 @@ class Seen:
     """Since the first request of its run."""
     first_s: float
     """From request to first token."""
-    replica: str
+    request_id: str
 
 
 @dataclass
@@ -83,38 +82,50 @@ class Played:
 def play(service: Service, salt: str, spread_s: float, giant_at_s: float | None) -> Played:
     began = time.monotonic()
 
-    def ask(at_s: float, text: str) -> Seen:
+    def ask(at_s: float, text: str, request_id: str) -> Seen:
         time.sleep(max(0.0, began + at_s - time.monotonic()))
-        exchange = Exchange(service.url, said(text, max_tokens=4, stream=True, ignore_eos=True))
+        body = said(text, max_tokens=4, stream=True, ignore_eos=True)
+        exchange = Exchange(service.url, body, {"x-request-id": request_id})
         with exchange.socket:
             first_s = exchange.read_events(1)
             assert b" 200 " in exchange.seen[:32], exchange.seen
             exchange.read_all()
-        found = re.search(rb"x-tidegate-replica: ([\w-]+)", exchange.seen)
-        assert found, exchange.seen
-        return Seen(at_s, first_s, found[1].decode())
+        return Seen(at_s, first_s, request_id)
 
     with ThreadPoolExecutor(SHORTS + 1) as pool:
+        texts = [f"{salt}, number {index}: say hello." for index in range(SHORTS)]
         shorts = [
-            pool.submit(ask, spread_s * index / SHORTS, f"{salt}, number {index}: say hello.")
-            for index in range(SHORTS)
+            pool.submit(ask, spread_s * index / SHORTS, text, f"{salt}-{index}") for index, text in enumerate(texts)
         ]
-        giants = [] if giant_at_s is None else [pool.submit(ask, giant_at_s, long_text(GIANT_WORDS, salt))]
+        giant = long_text(GIANT_WORDS, salt)
+        giants = [] if giant_at_s is None else [pool.submit(ask, giant_at_s, giant, f"{salt}-giant")]
         played = Played([each.result() for each in shorts], [each.result() for each in giants])
     until(lambda: is_idle(service), 30)
     return played
 
 
-def compare(pair: Service, spread_s: float, giant_at_s: float) -> tuple[Played, Played]:
-    """The same short prompts without and beside a giant, and both P95 in print."""
-    without = play(pair, f"without {spread_s}", spread_s, None)
-    beside = play(pair, f"beside {spread_s}", spread_s, giant_at_s)
-    slower, giant_s = beside.p95_s / without.p95_s, beside.giants[0].first_s
+def replica_of(service: Service, seen: Seen) -> str:
+    (found,) = call(service.admin, f"/admin/requests/{seen.request_id}").json["requests"]
+    return str(found["replica"])
+
+
+def compare(pair: Service, spread_s: float, giant_at_s: float, rounds: int) -> tuple[float, Played]:
+    """The same short prompts without and beside a giant, in turns: both P95 in print, of the quickest runs, since what
+    else the machine does can only slow one down. How much slower they are beside it, and the last run beside it."""
+    pairs = [
+        (
+            play(pair, f"without-{spread_s:.0f}-{number}", spread_s, None),
+            play(pair, f"beside-{spread_s:.0f}-{number}", spread_s, giant_at_s),
+        )
+        for number in range(rounds)
+    ]
+    without_s, beside_s = (min(each.p95_s for each in runs) for runs in zip(*pairs, strict=True))
+    beside = pairs[-1][1]
     print(  # noqa: T201 - the figures are what somebody runs this for
-        f"\n{SHORTS} short prompts within {spread_s:.0f} s: P95 of the first token {without.p95_s:.2f} s, beside a "
-        f"giant {beside.p95_s:.2f} s (x {slower:.2f}); the giant's own {giant_s:.2f} s"
+        f"\n{SHORTS} short prompts within {spread_s:.0f} s: P95 of the first token {without_s:.2f} s, beside a giant "
+        f"{beside_s:.2f} s (x {beside_s / without_s:.2f}); the giant's own {beside.giants[0].first_s:.2f} s"
     )
-    return without, beside
+    return beside_s / without_s, beside
 
 
 @pytest.fixture(scope="module")
@@ -127,17 +138,18 @@ def drain_s(pair: Service) -> float:
 
 @pytest.mark.usefixtures("drain_s")
 def test_a_giant_in_a_burst_costs_the_short_ones_at_most_a_quarter(pair: Service) -> None:
-    without, beside = compare(pair, 1.0, 0.5)
-    assert beside.p95_s <= MOST_SLOWER * without.p95_s
+    slower, _ = compare(pair, 1.0, 0.5, rounds=2)
+    assert slower <= MOST_SLOWER
 
 
 def test_in_a_calm_stream_the_short_ones_go_around_a_giant(pair: Service, drain_s: float) -> None:
     spread_s = CALM * drain_s
-    _, beside = compare(pair, spread_s, 0.3 * spread_s)
+    _, beside = compare(pair, spread_s, 0.3 * spread_s, rounds=1)
     (giant,) = beside.giants
     meanwhile = [each for each in beside.shorts if 0 < each.began_s - giant.began_s < giant.first_s]
     assert len(meanwhile) >= 5
-    assert sum(each.replica == giant.replica for each in meanwhile) <= 0.1 * len(meanwhile)
+    with_it = [each for each in meanwhile if replica_of(pair, each) == replica_of(pair, giant)]
+    assert len(with_it) <= 0.1 * len(meanwhile)
 
 
 def test_a_conversation_stays_with_the_engine_that_has_read_it(pair: Service) -> None:
