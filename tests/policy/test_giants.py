@@ -42,7 +42,7 @@ def wide(sequences: int) -> ReplicaConfig:
 
 def one_engine(**fields: object) -> Events:
     config = wide(100)
-    return Events(Path(replace(PathConfig(replicas=(config,)), **fields), 0.0))  # type: ignore[arg-type]  # by name
+    return Events(Path(replace(PathConfig(replicas=(config,)), **fields), 0.0))  # type: ignore[arg-type]  # parts of the configuration by name, one type each
 
 
 def busy(events: Events, running: int = 5) -> Events:

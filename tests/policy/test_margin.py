@@ -66,3 +66,9 @@ def test_a_reload_brings_it_within_the_new_bounds() -> None:
 def test_impossible_parameters_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="margin needs"):
         replace(CONFIG, **wrong)  # type: ignore[arg-type]  # one field, of its own type
+
+
+def test_a_negative_power_of_the_length_is_refused() -> None:
+    assert MarginConfig(length_power=0.0).length_power == 0.0
+    with pytest.raises(ValueError, match="length_power"):
+        MarginConfig(length_power=-1.0)

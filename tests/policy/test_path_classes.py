@@ -186,3 +186,16 @@ def test_what_an_answer_grows_by_counts_against_its_class() -> None:
     assert shares.slots["batch"] == events.live[0][1].slots > before
     events.finish()
     assert shares.view() == {"batch": {"sequences": 0, "slots": 0}}
+
+
+def test_the_prompts_before_a_replica_are_shared_too() -> None:
+    """Of 2048 tokens that may wait to be read, a class of a half fills 1024; the rest is for the others."""
+    events = events_with(batch=ClassConfig(max_share=0.5, max_wait_s=100.0))
+    assert isinstance(events.offer(prompt_tokens=900, max_tokens=10), Admit)
+    assert isinstance(events.offer(prompt_tokens=300, max_tokens=10, class_hint="batch"), Wait)
+    assert waited_for(events) == [Reason.CLASS_SHARE]
+    events.offer(prompt_tokens=300, max_tokens=10)
+    assert running(events) == ["interactive", "interactive"]
+    events.first_token(0)
+    assert running(events) == ["batch", "interactive", "interactive"]
+    events.finish()

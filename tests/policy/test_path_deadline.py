@@ -174,3 +174,18 @@ def test_a_permit_says_by_when_the_driver_must_act() -> None:
         assert isinstance(decision, Admit)
         permit = decision.permit
         assert (permit.first_byte_by, permit.total_by, permit.gap_s) == (first_byte_by, total_by, 60.0)
+
+
+def test_under_an_objective_a_prompt_of_twice_the_usual_length_may_wait_a_quarter_as_long() -> None:
+    """Without one it waits as long as anybody: then nobody has to be chosen."""
+    decisions = {}
+    for slo_s in (None, 10.0):
+        events = standing(40)
+        classes = events.path.config.classes
+        own = {name: replace(each, ttft_slo_s=slo_s) for name, each in classes.classes.items()}
+        events.apply(replace(events.path.config, classes=replace(classes, classes=own, long_threshold_tokens=10**6)))
+        assert isinstance(events.offer(prompt_tokens=1000, max_tokens=10), Wait)
+        decisions[slo_s] = events.offer(prompt_tokens=2000, max_tokens=10)
+    assert isinstance(decisions[None], Wait)
+    assert isinstance(decisions[10.0], Refuse)
+    assert decisions[10.0].reason is Reason.QUEUE_TIMEOUT

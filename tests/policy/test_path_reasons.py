@@ -223,11 +223,25 @@ def test_limit_when_the_replica_has_shown_to_bear_no_more() -> None:
 
 
 def test_prefill_when_the_engine_has_prompts_enough() -> None:
-    config = PathConfig(replicas=(replica_config("a1"),), prefill=PrefillConfig(floor_tokens=100))
+    config = PathConfig(replicas=(replica_config("a1"),), prefill=PrefillConfig(floor_tokens=19))
     events = busy(config)
-    assert waits(events, prompt_tokens=91) is Reason.PREFILL
+    assert waits(events, prompt_tokens=10) is Reason.PREFILL
     events.first_token(0)
     assert not events.waiting
+
+
+def test_an_engine_that_has_read_half_of_its_prompts_is_given_a_long_one_before_it_runs_dry() -> None:
+    config = PathConfig(replicas=(replica_config("a1"),), prefill=PrefillConfig(floor_tokens=20))
+    assert isinstance(busy(config).offer(prompt_tokens=1000, max_tokens=10), Admit)
+
+
+def test_nobody_passes_one_who_only_waits_for_the_engine_to_read_on() -> None:
+    config = PathConfig(replicas=(replica_config("a1"),), prefill=PrefillConfig(floor_tokens=100))
+    events = busy(config)
+    assert isinstance(events.offer(prompt_tokens=60, max_tokens=10), Admit)
+    assert waits(events, prompt_tokens=50) is Reason.PREFILL
+    assert waits(events, prompt_tokens=10, class_hint="batch") is Reason.BEHIND_OTHERS
+    assert len(events.waiting) == 2
 
 
 def test_an_answer_that_does_not_stream_never_waits_for_prefill_and_an_idle_engine_takes_any_prompt() -> None:
