@@ -119,7 +119,9 @@ def test_rules_name_classes_that_exist_and_floors_leave_room_for_each_other() ->
         ClassesConfig(classes={INTERACTIVE: ClassConfig(floor=0.6), LONG: ClassConfig(floor=0.6)})
 
 
-@pytest.mark.parametrize("ttft_slo_s", [0.0, -1.0])
-def test_an_objective_is_a_time(ttft_slo_s: float) -> None:
-    with pytest.raises(ValueError, match="a class needs ttft_slo_s > 0, or none"):
-        ClassConfig(ttft_slo_s=ttft_slo_s)
+@pytest.mark.parametrize(
+    "objective", [{"ttft_slo_s": 0.0}, {"ttft_slo_s": -1.0}, {"tpot_slo_s": 0.0}, {"tpot_slo_s": -1.0}]
+)
+def test_an_objective_is_a_time(objective: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a class needs ttft_slo_s > 0 and tpot_slo_s > 0, or none"):
+        ClassConfig(**objective)  # type: ignore[arg-type]  # parts of the configuration by name, one type each

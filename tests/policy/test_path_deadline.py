@@ -9,6 +9,7 @@ import pytest
 from tests.policy.machine import Events, replica_config
 from tidegate.policy.decisions import Admit, Reason, Refuse, Wait
 from tidegate.policy.entry import jittered
+from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -189,3 +190,33 @@ def test_under_an_objective_a_prompt_of_twice_the_usual_length_may_wait_a_quarte
     assert isinstance(decisions[None], Wait)
     assert isinstance(decisions[10.0], Refuse)
     assert decisions[10.0].reason is Reason.QUEUE_TIMEOUT
+
+
+def test_answers_that_keep_the_pace_of_their_class_let_a_replica_read_further_ahead() -> None:
+    classes = ONE.classes.classes
+    quick = {name: replace(each, tpot_slo_s=0.1) for name, each in classes.items()}
+    config = replace(ONE, classes=replace(ONE.classes, classes=quick), prefill=PrefillConfig(floor_tokens=1))
+    events = Events(Path(replace(config, replicas=(replica_config("a1", sequences=8),)), 0.0))
+    replica = events.path.upstreams["a"].replicas[0]
+
+    def answer(seconds: float, output_tokens: int, streaming: bool = True) -> None:
+        events.offer(prompt_tokens=10, max_tokens=100, streaming=streaming)
+        events.offer(prompt_tokens=10, max_tokens=100)
+        if streaming:
+            events.first_token(0)
+        events.pass_time(seconds)
+        for _ in range(len(events.live)):
+            events.settle(0, Outcome.OK, output_tokens=output_tokens)
+
+    for _ in range(40):
+        answer(0.5, 11)
+    grown_s = replica.horizon.value_s
+    assert grown_s > 0.15
+    for _ in range(40):
+        answer(0.5, 7)
+        answer(0.5, 11, streaming=False)
+    assert replica.horizon.value_s >= grown_s, "too short to tell, or not a stream"
+    for _ in range(40):
+        answer(0.9, 11)
+    assert replica.horizon.value_s == 0.15
+    events.finish()

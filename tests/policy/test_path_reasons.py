@@ -230,11 +230,6 @@ def test_prefill_when_the_engine_has_prompts_enough() -> None:
     assert not events.waiting
 
 
-def test_an_engine_that_has_read_half_of_its_prompts_is_given_a_long_one_before_it_runs_dry() -> None:
-    config = PathConfig(replicas=(replica_config("a1"),), prefill=PrefillConfig(floor_tokens=20))
-    assert isinstance(busy(config).offer(prompt_tokens=1000, max_tokens=10), Admit)
-
-
 def test_nobody_passes_one_who_only_waits_for_the_engine_to_read_on() -> None:
     config = PathConfig(replicas=(replica_config("a1"),), prefill=PrefillConfig(floor_tokens=100))
     events = busy(config)

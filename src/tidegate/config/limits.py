@@ -33,6 +33,8 @@ Prefill = Annotated[
         horizon_s=Field(
             gt=0, description="Prompt tokens that wait inside an engine are bounded to what it prefills in this time."
         ),
+        most_horizon_s=Field(gt=0),
+        late_share=Field(ge=0, lt=1),
     ),
 ]
 

@@ -51,6 +51,7 @@ ServiceClass = Annotated[
         weight=Field(gt=0, description="Part of the dispatched prompt tokens, against the other classes that wait."),
         max_wait_s=Field(gt=0),
         ttft_slo_s=Field(gt=0),
+        tpot_slo_s=Field(gt=0),
         queue_share=Field(gt=0, le=1),
         max_share=Field(gt=0, le=1),
         floor=Field(ge=0, le=1),

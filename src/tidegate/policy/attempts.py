@@ -21,6 +21,11 @@ SLOW_SHARE = 0.5
 """A call is slow for the breaker when its first byte took more than this part of the timeout that
 was learned for it. The client's own limit does not count: that it is short is no sign of the replica (R4)."""
 
+PACE_SHARE = 0.75
+"""Of the objective: an answer slower than this counts as slow, for what is read ahead shows only seconds later."""
+FEW_TOKENS = 8
+"""A shorter answer says little about its pace."""
+
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _CLOSED = State.CLOSED
 _OK, _BAD, _DROP, _SAMPLE = Outcome.OK, Verdict.BAD, LimitSignal.DROP, LimitSignal.SAMPLE
@@ -179,10 +184,21 @@ class Attempts:
             request = record.request
             each = output_tokens / request.sequences
             upstream.output_tokens.add(each)
+            self._judge_pace(permit, replica, upstream, each, now)
             expectation = upstream.expectation
             if expectation.config.learns:
                 most = expectation.config.output_tokens(request, upstream.context_tokens)
                 expectation.learn(request, most, ceil(each), permit.expected_tokens)
+
+    def _judge_pace(
+        self, permit: Permit, replica: Replica, upstream: Upstream, output_tokens: float, now: float
+    ) -> None:
+        """Whether a stream was written as fast as its class wants it."""
+        of_class = upstream.classes.get(permit.service_class)
+        if of_class is None or of_class.tpot_slo_s is None or not permit.first_token_at or output_tokens < FEW_TOKENS:
+            return
+        token_s = (now - permit.first_token_at) / (output_tokens - 1)
+        replica.judge_pace(late=token_s > PACE_SHARE * of_class.tpot_slo_s, now=now)
 
     def confirm(self, permit: Permit, now: float) -> None:
         """The engine has stopped an aborted attempt; saying so twice is harmless."""

@@ -33,6 +33,9 @@ class ClassConfig:
     ttft_slo_s: float | None = None
     """Objective for the first byte of a stream. What would miss it is refused early, not answered late. None: the
     client's own limits alone count."""
+    tpot_slo_s: float | None = None
+    """Objective for the mean time per output token of a stream: while it is kept with ease, replicas are given more to
+    read ahead. Nobody is refused by it."""
     queue_share: float = 1.0
     """Part of the queue's three bounds that this class may fill (S0-38)."""
     max_share: float = 1.0
@@ -47,8 +50,8 @@ class ClassConfig:
     def __post_init__(self) -> None:
         if self.weight <= 0 or self.max_wait_s <= 0 or not 0 < self.queue_share <= 1:
             raise ValueError(f"a class needs weight > 0, max_wait_s > 0 and 0 < queue_share <= 1: {self}")
-        if self.ttft_slo_s is not None and self.ttft_slo_s <= 0:
-            raise ValueError(f"a class needs ttft_slo_s > 0, or none: {self}")
+        if any(objective is not None and objective <= 0 for objective in (self.ttft_slo_s, self.tpot_slo_s)):
+            raise ValueError(f"a class needs ttft_slo_s > 0 and tpot_slo_s > 0, or none: {self}")
         if not 0 <= self.floor <= self.max_share <= 1 or self.max_share == 0:
             raise ValueError(f"a class needs 0 <= floor <= max_share <= 1, and max_share > 0: {self}")
 

@@ -9,6 +9,7 @@ from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import LatencyFit
 from tidegate.policy.groups import Group
 from tidegate.policy.limits.adaptive import AdaptiveLimit, LimitConfig
+from tidegate.policy.limits.horizon import Horizon
 from tidegate.policy.limits.prefill import FEW_SAMPLES, PrefillConfig, prefill_bound_tokens
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.reading import Reading, ReplicaConfig
@@ -16,8 +17,6 @@ from tidegate.policy.request import NEVER, Request
 from tidegate.policy.slots import Slots
 
 SAMPLES_PER_S = 256.0
-REFILL_SHARE = 0.5
-"""Of the prefill bound: below it any prompt may follow, so that a long one does not empty the engine's chunk first."""
 STALLED_S = 1.0
 LEAST_WARMTH = 0.1
 """A replica that has just come back costs at most ten times what it would (Envoy's min_weight_percent is 10 %)."""
@@ -32,7 +31,6 @@ class Replica:
 
     __slots__ = (
         "_foreign_before",
-        "_prefill",
         "_sampled_at",
         "_samples_left",
         "aborting",
@@ -44,6 +42,7 @@ class Replica:
         "first_token",
         "foreign_sequences",
         "group",
+        "horizon",
         "in_flight",
         "limit",
         "name",
@@ -97,8 +96,8 @@ class Replica:
         """Seconds to the last token over output tokens."""
         self.token_s = 0.0
         """Slope of ``first_token``: seconds per prefill token; 0.0 while unknown."""
-        self._prefill = prefill
-        self.bound_tokens = prefill_bound_tokens(prefill, self.first_token)
+        self.horizon = Horizon(prefill)
+        self.bound_tokens = prefill_bound_tokens(prefill, self.first_token, prefill.horizon_s)
         self.slow_start_s = slow_start_s
         self.read_at = 0.0
         """When it last showed a first token, or began to have prompts to read."""
@@ -147,7 +146,7 @@ class Replica:
             return Reason.SLOTS
         if self.in_flight + sequences > self.limit.value and not self.limit.allows(self.in_flight, sequences):
             return Reason.LIMIT
-        if self.pending_tokens and request.streaming and self._prefill.enabled:
+        if self.pending_tokens and request.streaming and self.horizon.config.enabled:
             why = self._prefill_gate(request.service_class, prompt_tokens if unread_tokens is None else unread_tokens)
             if why is not None:
                 return why
@@ -160,11 +159,10 @@ class Replica:
     def _prefill_gate(self, service_class: str, unread_tokens: int) -> Reason | None:
         """A class that may hold a part of the replica finds its bound lower; the rest is for the others."""
         pending, bound, share = self.pending_tokens, self.bound_tokens, self.shares.most(service_class)
-        if pending + unread_tokens > bound and pending > REFILL_SHARE * bound:
+        if pending + unread_tokens > bound:
+            self.horizon.is_reached = True
             return Reason.PREFILL
-        if share < 1.0 and pending + unread_tokens > share * bound and pending > REFILL_SHARE * share * bound:
-            return Reason.CLASS_SHARE
-        return None
+        return Reason.CLASS_SHARE if pending + unread_tokens > share * bound else None
 
     def _is_share_used(self, request: Request, output_tokens: int) -> bool:
         """Whether its class, or what is kept for others, bars a request that all else would let pass."""
@@ -278,7 +276,16 @@ class Replica:
             self.first_token.learn(permit.pending_tokens, seconds)
             known = self.first_token.samples >= FEW_SAMPLES
             self.token_s = self.first_token.per_unit_s if known else 0.0
-            self.bound_tokens = prefill_bound_tokens(self._prefill, self.first_token)
+            self._bind()
+
+    def judge_pace(self, *, late: bool, now: float) -> None:
+        """An answer kept the pace that its class wants, or not."""
+        if self.horizon.judge(late=late, now=now):
+            self._bind()
+
+    def _bind(self) -> None:
+        horizon = self.horizon
+        self.bound_tokens = prefill_bound_tokens(horizon.config, self.first_token, horizon.value_s)
 
     def learn_whole(self, output_tokens: int, seconds: float) -> None:
         if self._is_calm():
@@ -351,8 +358,8 @@ class Replica:
         self.slot_bytes = _slot_bytes(config)
         self.limit.reconfigure(limit)
         self.breaker.reconfigure(breaker, now)
-        self._prefill = prefill
-        self.bound_tokens = prefill_bound_tokens(prefill, self.first_token)
+        self.horizon.reconfigure(prefill)
+        self._bind()
 
     def view(self) -> dict[str, object]:
         return {
@@ -385,7 +392,7 @@ class Replica:
         self.first_token.restore(state["first_token"])
         self.whole.restore(state["whole"])
         self.token_s = self.first_token.per_unit_s if self.first_token.samples >= FEW_SAMPLES else 0.0
-        self.bound_tokens = prefill_bound_tokens(self._prefill, self.first_token)
+        self._bind()
 
 
 def _slot_bytes(config: ReplicaConfig) -> int:

@@ -120,10 +120,14 @@ def _with_objectives(scenario: Scenario, classes: ClassesConfig) -> ClassesConfi
         if demand.class_hint is not None and demand.ttft_slo_s is not None
     }
     by_length_s = named.pop(INTERACTIVE, scenario.slo.ttft_s)
-    held = {name: replace(known[name], ttft_slo_s=by_length_s) for name in (INTERACTIVE, LONG)}
+    tpot_slo_s = scenario.slo.tpot_s
+    held = {
+        name: replace(known[name], ttft_slo_s=by_length_s, tpot_slo_s=tpot_slo_s) for name in (INTERACTIVE, LONG)
+    }
     for name, ttft_slo_s in named.items():
         config = known.get(name, RELAXED if ttft_slo_s > by_length_s else ClassConfig())
-        held[name] = replace(config, ttft_slo_s=ttft_slo_s, max_wait_s=max(config.max_wait_s, ttft_slo_s))
+        wait_s = max(config.max_wait_s, ttft_slo_s)
+        held[name] = replace(config, ttft_slo_s=ttft_slo_s, tpot_slo_s=tpot_slo_s, max_wait_s=wait_s)
     # Clients that name their classes are not sorted by length beside.
     threshold = sys.maxsize if named else classes.long_threshold_tokens
     return replace(classes, long_threshold_tokens=threshold, classes={**known, **held})
