@@ -191,6 +191,20 @@ def test_under_an_objective_a_giant_that_others_cannot_bear_is_refused_by_its_le
     events.finish()
 
 
+def test_an_objective_that_no_giant_can_meet_does_not_cut_its_hold_short() -> None:
+    classes = ClassesConfig(
+        classes={name: replace(each, ttft_slo_s=1.0) for name, each in ClassesConfig().classes.items()}
+    )
+    events = busy(one_engine(classes=classes))
+    events.offer(prompt_tokens=GIANT, max_tokens=10)
+    events.pass_time(7.9)
+    assert len(events.waiting) == 1
+    events.pass_time(0.2)
+    assert not events.waiting
+    assert not events.records
+    events.finish()
+
+
 def test_a_giant_of_a_class_that_is_gone_is_held_as_an_ordinary_one() -> None:
     vip = ClassesConfig(classes={**ClassesConfig().classes, "vip": ClassConfig()})
     events = busy(one_engine(classes=vip), running=30)

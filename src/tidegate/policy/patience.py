@@ -37,13 +37,14 @@ def client_limit(request: Request) -> float:
 def patience(
     record: Record, of_class: ClassConfig, margin: float, service_s: tuple[float, float], hold_s: float = 0.0
 ) -> Patience:
-    """``service_s`` is (to the first byte, to the end) after dispatch; 0.0 where unknown. ``hold_s`` it may be held
-    beside its class's wait. Notes in the record by when its class wants the first byte."""
+    """``service_s`` is (to the first byte, to the end) after dispatch; 0.0 where unknown. For ``hold_s`` a giant may be
+    held beside its class's wait; it has no objective, which is made for prompts that are read in less. Notes in the
+    record by when its class wants the first byte of any other."""
     request = record.request
     arrived, max_wait_s = request.arrived_at, of_class.max_wait_s + hold_s
     first_s, whole_s = service_s
     expires_at = NEVER
-    if of_class.ttft_slo_s is not None and request.streaming:
+    if of_class.ttft_slo_s is not None and request.streaming and not hold_s:
         record.objective_at = arrived + of_class.ttft_slo_s
         max_wait_s = min(max_wait_s, max(0.0, margin * of_class.ttft_slo_s - first_s))
     if request.first_byte_by < NEVER:

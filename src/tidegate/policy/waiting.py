@@ -34,7 +34,11 @@ class Waiting:
         before = line.tokens_before(request.tenant, held.due_at, prompt_tokens)
         record.predicted_wait_s = 0.0 if rate is None else before / rate
         line.usual.add(prompt_tokens)
-        if record.predicted_wait_s >= self._may_wait_s(record, held, line.usual.value, now):
+        slo_s = upstream.classes[record.service_class].ttft_slo_s if request.streaming else None
+        longest_s = held.expires_at - now
+        if slo_s is not None and prompt_tokens > line.usual.value:
+            longest_s = self._shorter_s(min(longest_s, self.margin.value * slo_s), line.usual.value / prompt_tokens)
+        if record.predicted_wait_s >= longest_s:
             return self._too_late(record, upstream, held, now)
         self._last_ticket += 1
         ticket = Ticket(self._last_ticket, request, record.service_class, held.due_at, held.expires_at, now)
@@ -45,13 +49,10 @@ class Waiting:
         upstream.moved = True
         return ticket
 
-    def _may_wait_s(self, record: Record, held: Patience, usual_tokens: float, now: float) -> float:
-        """How long a predicted wait may be: all of its patience, less for a long prompt where the wait is bounded by
-        an objective, for then not everybody can meet it."""
-        wait_s, tokens = held.expires_at - now, record.request.prompt_tokens
-        if record.objective_at == NEVER or tokens <= usual_tokens:
-            return wait_s
-        return wait_s * float((usual_tokens / tokens) ** self.margin.config.length_power)
+    def _shorter_s(self, wait_s: float, shortness: float) -> float:
+        """How long a predicted wait may be for a prompt so much longer than usual, where the wait is bounded by an
+        objective: for then not everybody can meet it. A giant, which has none, gives way like any other."""
+        return wait_s * float(shortness**self.margin.config.length_power)
 
     def patience(self, record: Record, upstream: Upstream, hold_s: float = 0.0) -> Patience:
         request = record.request

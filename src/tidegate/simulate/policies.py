@@ -121,9 +121,7 @@ def _with_objectives(scenario: Scenario, classes: ClassesConfig) -> ClassesConfi
     }
     by_length_s = named.pop(INTERACTIVE, scenario.slo.ttft_s)
     tpot_slo_s = scenario.slo.tpot_s
-    held = {
-        name: replace(known[name], ttft_slo_s=by_length_s, tpot_slo_s=tpot_slo_s) for name in (INTERACTIVE, LONG)
-    }
+    held = {name: replace(known[name], ttft_slo_s=by_length_s, tpot_slo_s=tpot_slo_s) for name in (INTERACTIVE, LONG)}
     for name, ttft_slo_s in named.items():
         config = known.get(name, RELAXED if ttft_slo_s > by_length_s else ClassConfig())
         wait_s = max(config.max_wait_s, ttft_slo_s)
