@@ -17,6 +17,7 @@ UPSTREAM_GAUGES = (
     ("tidegate_queue_requests", "Requests in our queue.", "requests"),
     ("tidegate_queue_tokens", "Prompt tokens of the requests in our queue.", "tokens"),
     ("tidegate_queue_bytes", "Body bytes of the requests in our queue.", "bytes"),
+    ("tidegate_queue_held_requests", "Of tidegate_queue_requests: giant prompts held for a quiet replica.", "held"),
 )
 
 LENGTH_GAUGES = (
