@@ -3,12 +3,17 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 from tidegate.errors import ConfigError
 from tidegate.simulate.arrivals import client_bound
+from tidegate.simulate.clients import Clients
+from tidegate.simulate.clock import Clock
+from tidegate.simulate.policies import path_config
 from tidegate.simulate.scenarios import SCENARIO_HELP, SCENARIOS, find_scenario
+from tidegate.simulate.stage import Stage, replicas_of
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -192,6 +197,21 @@ def test_frames_come_25_times_a_second_from_each_stream_and_are_worthless_soon()
     assert len({demand.tenant for demand in find_scenario("video-12@24").build(1).demands}) == 24
     with pytest.raises(ConfigError, match="expected a number of streams"):
         find_scenario("video-12@many")
+
+
+def test_tenants_weigh_what_they_usually_ask_for_where_a_policy_is_told_their_shares() -> None:
+    """By work, not by calls; what a greedy one sends on top of that is not agreed."""
+    calm, greedy = find_scenario("servegen@0.5").build(1), find_scenario("servegen@0.5/greedy").build(1)
+    assert calm.shares == greedy.shares
+    assert {demand.tenant for demand in greedy.demands} <= set(greedy.shares)
+    clock = Clock()
+    stage = Stage(greedy, 1, clock, Clients(clock, greedy.tries))
+    told, alike = (path_config(stage, replicas_of(stage), words).tenants for words in ({"shares"}, set[str]()))
+    weights = {name: told.weight_of(name) for name in greedy.shares}
+    assert fmean(weights.values()) == pytest.approx(1.0)
+    most, least = (pick(greedy.shares, key=greedy.shares.__getitem__) for pick in (max, min))
+    assert weights[most] / weights[least] == pytest.approx(greedy.shares[most] / greedy.shares[least])
+    assert {alike.weight_of(name) for name in greedy.shares} == {1.0}
 
 
 def test_others_do_the_same_whether_or_not_one_tenant_is_greedy() -> None:

@@ -15,6 +15,7 @@ from tidegate.policy.groups import GroupConfig, GroupsConfig, PoolConfig
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
+from tidegate.policy.tenants import TenantConfig, TenantsConfig
 from tidegate.simulate.baselines.named import BASELINES
 from tidegate.simulate.driver import Driver
 from tidegate.simulate.native import Native
@@ -53,7 +54,7 @@ def native(argument: str) -> Policy:
     return set_up
 
 
-TIDEGATE = ("isolated", "learned", "slo", "no-affinity")
+TIDEGATE = ("isolated", "learned", "slo", "no-affinity", "shares")
 
 
 def tidegate(argument: str) -> Policy:
@@ -61,7 +62,8 @@ def tidegate(argument: str) -> Policy:
 
     ``isolated``: no memory is lent between models. ``learned``: slots for as much output as answers turn out to
     have, not for all that is declared. ``slo``: the gateway knows the scenario's TTFT objective. ``no-affinity``: it
-    does not ask which replica has read a prompt's beginning. ``KEY=VALUE``: a line of the configuration, such as
+    does not ask which replica has read a prompt's beginning. ``shares``: tenants weigh what they usually ask for, where
+    the scenario says that. ``KEY=VALUE``: a line of the configuration, such as
     ``preset=customer-service`` or ``classes.long.max_wait_s=30``.
     """
     words = set(argument.split("+")) - {""}
@@ -106,9 +108,17 @@ def path_config(
         found = replace(found, slots=replace(found.slots, mode="learned"))
     if "slo" in words:
         found = replace(found, classes=_with_objectives(stage.scenario, found.classes))
+    if "shares" in words:
+        found = replace(found, tenants=_weighed(stage.scenario.shares))
     if "no-affinity" in words:
         found = replace(found, balance=replace(found.balance, prefix_affinity=False))
     return found
+
+
+def _weighed(shares: dict[str, float]) -> TenantsConfig:
+    """Weights of mean 1."""
+    mean = sum(shares.values()) / max(1, len(shares))
+    return TenantsConfig(named={name: TenantConfig(weight=part / mean) for name, part in shares.items()})
 
 
 def _with_objectives(scenario: Scenario, classes: ClassesConfig) -> ClassesConfig:

@@ -75,6 +75,8 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
     pool: SharedPool | None = None
     """Engines of several models on one budget of memory; None: one model, and every engine has its own."""
+    shares: dict[str, float] = field(default_factory=dict)
+    """Tenants' usual parts of the work, in any unit: what one would have agreed with them. Empty: nothing is said."""
     source: str = "generated"
     """Where the traffic comes from."""
     notes: dict[str, float | int | str] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from random import Random
 
 from tidegate.engines.presets import preset
 from tidegate.errors import ConfigError
+from tidegate.policy.line import OUTPUT_WEIGHT
 from tidegate.simulate.arrivals import Arrival, demands
 from tidegate.simulate.capacity import saturated_rate
 from tidegate.simulate.client_traces import TracedClient, load_clients
@@ -62,6 +63,7 @@ class ServeGen:
             ],
             slo=Slo(ttft_s=2.0, tpot_s=0.1),
             tries=2,
+            shares={client.name: client.rate_per_s * _work(client) for client in clients},
             burst=Burst(self.greed_at_s, self.duration_s) if self.is_greedy else None,
             source=source,
             notes={
@@ -82,6 +84,14 @@ class ServeGen:
         rng = stream(seed, "servegen/capacity")
         rates = [client.rate_per_s for client in clients]
         return [_arrival(client, rng, 0.0) for client in rng.choices(clients, rates, k=CAPACITY_SAMPLE)]
+
+
+def _work(client: TracedClient) -> float:
+    """Tokens of its mean request, an output counted as two as fair queueing does."""
+    (prompts, prompt_weights), (outputs, output_weights) = client.prompt, client.output
+    prompt = sum(min(each, LONGEST_PROMPT_TOKENS) * w for each, w in zip(prompts, prompt_weights, strict=True))
+    output = sum(each * w for each, w in zip(outputs, output_weights, strict=True))
+    return prompt / sum(prompt_weights) + OUTPUT_WEIGHT * output / sum(output_weights)
 
 
 def _arrival(client: TracedClient, rng: Random, at: float) -> Arrival:
