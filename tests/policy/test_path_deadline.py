@@ -10,10 +10,10 @@ from tests.policy.machine import Events, replica_config
 from tidegate.policy.decisions import Admit, Reason, Refuse, Wait
 from tidegate.policy.entry import jittered
 from tidegate.policy.limits.prefill import PrefillConfig
+from tidegate.policy.line import FEW_SAMPLES
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
-from tidegate.policy.upstream import FEW_SAMPLES
 
 ONE = PathConfig(replicas=(replica_config("a1", sequences=1),))
 PER_S = 4000

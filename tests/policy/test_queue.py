@@ -276,3 +276,24 @@ TestQueue = QueueMachine.TestCase
 def test_impossible_bounds_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="bound of the queue"):
         QueueConfig(**wrong)
+
+
+def test_a_line_goes_no_faster_than_its_class_is_owed_while_others_wait() -> None:
+    """Alone it had everything; a class of four times its weight comes to stand beside it."""
+    queue = Queue(QueueConfig(), CLASSES, TenantsConfig())
+    for number in range(1, 101):
+        queue.enter(ticket(number, LONG, tokens=100), 0.0)
+    assert queue.tokens_per_s(LONG, 0.0) is None
+    for step in range(1, 41):
+        serve(queue, step * 0.1)
+    alone = queue.tokens_per_s(LONG, 4.0) or 0.0
+    assert alone == pytest.approx(1000, rel=0.15)
+    for number in range(101, 181):
+        queue.enter(ticket(number, INTERACTIVE, tokens=100), 4.0)
+    assert queue.tokens_per_s(LONG, 4.0) == alone, "nothing is known of the others yet"
+    for step in range(41, 91):
+        serve(queue, step * 0.1)
+    theirs = queue.tokens_per_s(INTERACTIVE, 9.0) or 0.0
+    own = queue.lines[LONG].tokens_per_s(9.0) or 0.0
+    assert queue.tokens_per_s(LONG, 9.0) == pytest.approx(0.2 * (own + theirs))
+    assert theirs > own > 0.2 * (own + theirs)

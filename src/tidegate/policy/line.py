@@ -21,6 +21,7 @@ from tidegate.policy.ticket import Ticket
 
 MOST_BOOKED_S = 60.0
 """Appointments are given this far ahead; a flood of refused requests must not outlast itself."""
+FEW_SAMPLES = 30
 OUTPUT_WEIGHT = 2.0
 """An output token costs an engine about this many prompt tokens (VTC's weights, 1 and 2)."""
 
@@ -143,6 +144,10 @@ class Line:
         flow.served += tokens / flow.weight
         if self._flows.get(flow.tenant) is flow:
             self._push(flow)
+
+    def tokens_per_s(self, now: float) -> float | None:
+        """Prompt tokens that go while somebody stands here; None before ``FEW_SAMPLES`` of them went."""
+        return self.meter.tokens_per_s(now) if self.meter.samples >= FEW_SAMPLES else None
 
     def recount(self, ticket: Ticket, prompt_tokens: int) -> None:
         """A waiting request's prompt was counted exactly; call before the request itself changes."""

@@ -66,6 +66,21 @@ class Queue:
             return Reason.QUEUE_BYTES
         return None
 
+    def tokens_per_s(self, service_class: str, now: float) -> float | None:
+        """What a line lets go, as measured while somebody stood in it, but no more than the class is owed of what all
+        lines let go that wait now: it may have had the others' part while they were away. None where too little was
+        measured."""
+        line = self.lines[service_class]
+        rate = line.tokens_per_s(now)
+        if rate is None or line.requests == self.requests:
+            return rate
+        every, weight = rate, line.weight
+        for other in self.lines.values():
+            theirs = other.tokens_per_s(now) if other.requests and other is not line else None
+            if theirs is not None:
+                every, weight = every + theirs, weight + other.weight
+        return min(rate, every * line.weight / weight)
+
     def lets_pass(self, now: float) -> bool:
         """Whether a newcomer finds nobody who should go before it."""
         if self.requests != self.giants.requests:

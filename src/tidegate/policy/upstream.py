@@ -23,7 +23,6 @@ from tidegate.policy.request import ESTIMATE_SLACK, NEVER, Request
 from tidegate.policy.ticket import Ticket
 
 _GROUP_SHARE, _MODEL_CONCURRENCY = Reason.GROUP_SHARE, Reason.MODEL_CONCURRENCY
-FEW_SAMPLES = 30
 A_WAVE = 4
 
 NEAR_SHARE = 0.75
@@ -137,12 +136,11 @@ class Upstream:
         )
 
     def tokens_per_s(self, service_class: str, now: float) -> float | None:
-        """How fast prompt tokens of a class leave the queue; None before ``FEW_SAMPLES`` samples of
-        a rate. What was measured on a standing queue says more than what the replicas' prefill could do."""
-        meter = self.queue.lines[service_class].meter
-        rate = meter.tokens_per_s(now) if meter.samples >= FEW_SAMPLES else None
+        """How fast prompt tokens of a class leave the queue; None where no rate is
+        known yet. What was measured on a standing queue says more than what the replicas' prefill could do."""
+        rate = self.queue.tokens_per_s(service_class, now)
         if rate is None:
-            rate = sum(1 / each.token_s for each in self.replicas if each.token_s > 0 and each.serves)
+            rate = sum([1 / each.token_s for each in self.replicas if each.token_s > 0 and each.serves])
         return rate or None
 
     def service_s(self, prompt_tokens: int, output_tokens: int) -> tuple[float, float]:
