@@ -283,17 +283,17 @@ def test_a_line_goes_no_faster_than_its_class_is_owed_while_others_wait() -> Non
     queue = Queue(QueueConfig(), CLASSES, TenantsConfig())
     for number in range(1, 101):
         queue.enter(ticket(number, LONG, tokens=100), 0.0)
-    assert queue.tokens_per_s(LONG, 0.0) is None
+    assert queue.owed_tokens_per_s(LONG, 0.0) is None
     for step in range(1, 41):
         serve(queue, step * 0.1)
-    alone = queue.tokens_per_s(LONG, 4.0) or 0.0
+    alone = queue.owed_tokens_per_s(LONG, 4.0) or 0.0
     assert alone == pytest.approx(1000, rel=0.15)
     for number in range(101, 181):
         queue.enter(ticket(number, INTERACTIVE, tokens=100), 4.0)
-    assert queue.tokens_per_s(LONG, 4.0) == alone, "nothing is known of the others yet"
+    assert queue.owed_tokens_per_s(LONG, 4.0) == alone, "nothing is known of the others yet"
     for step in range(41, 91):
         serve(queue, step * 0.1)
-    theirs = queue.tokens_per_s(INTERACTIVE, 9.0) or 0.0
+    theirs = queue.owed_tokens_per_s(INTERACTIVE, 9.0) or 0.0
     own = queue.lines[LONG].tokens_per_s(9.0) or 0.0
-    assert queue.tokens_per_s(LONG, 9.0) == pytest.approx(0.2 * (own + theirs))
+    assert queue.owed_tokens_per_s(LONG, 9.0) == pytest.approx(0.2 * (own + theirs))
     assert theirs > own > 0.2 * (own + theirs)

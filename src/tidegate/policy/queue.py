@@ -66,7 +66,7 @@ class Queue:
             return Reason.QUEUE_BYTES
         return None
 
-    def tokens_per_s(self, service_class: str, now: float) -> float | None:
+    def owed_tokens_per_s(self, service_class: str, now: float) -> float | None:
         """What a line lets go, as measured while somebody stood in it, but no more than the class is owed of what all
         lines let go that wait now: it may have had the others' part while they were away. None where too little was
         measured."""

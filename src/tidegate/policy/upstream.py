@@ -138,7 +138,11 @@ class Upstream:
     def tokens_per_s(self, service_class: str, now: float) -> float | None:
         """How fast prompt tokens of a class leave the queue; None where no rate is
         known yet. What was measured on a standing queue says more than what the replicas' prefill could do."""
-        rate = self.queue.tokens_per_s(service_class, now)
+        if self.classes[service_class].ttft_slo_s is None:
+            rate = self.queue.owed_tokens_per_s(service_class, now)
+        else:
+            # Under an objective who waits long is refused anyway; by what is owed, some would be who are served.
+            rate = self.queue.lines[service_class].tokens_per_s(now)
         if rate is None:
             rate = sum([1 / each.token_s for each in self.replicas if each.token_s > 0 and each.serves])
         return rate or None
