@@ -68,7 +68,8 @@ def test_impossible_parameters_are_refused(wrong: dict[str, float]) -> None:
         replace(CONFIG, **wrong)  # type: ignore[arg-type]  # one field, of its own type
 
 
-def test_a_negative_power_of_the_length_is_refused() -> None:
-    assert MarginConfig(length_power=0.0).length_power == 0.0
-    with pytest.raises(ValueError, match="length_power"):
-        MarginConfig(length_power=-1.0)
+@pytest.mark.parametrize("fields", [{"length_power": -1.0}, {"class_share": 0.0}, {"class_share": 1.1}])
+def test_a_negative_power_and_no_share_of_a_wait_are_refused(fields: dict[str, float]) -> None:
+    assert MarginConfig(length_power=0.0, class_share=1.0).length_power == 0.0
+    with pytest.raises(ValueError, match="length_power >= 0 and 0 < class_share <= 1"):
+        MarginConfig(**fields)  # type: ignore[arg-type]  # parts of the configuration by name, one type each

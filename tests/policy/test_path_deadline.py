@@ -220,3 +220,17 @@ def test_answers_that_keep_the_pace_of_their_class_let_a_replica_read_further_ah
         answer(0.9, 11)
     assert replica.horizon.value_s == 0.15
     events.finish()
+
+
+def test_a_wait_of_most_of_its_class_is_refused_at_once_where_nobody_has_said_what_it_bears() -> None:
+    """Seven seconds of ten: an early no is worth more than a late one. Its client's own word goes before."""
+    decisions = {}
+    for share in (0.6, 1.0):
+        events = standing(40, left=28)
+        events.apply(replace(events.path.config, margin=replace(events.path.config.margin, class_share=share)))
+        decisions[share] = events.offer(prompt_tokens=1000, max_tokens=10)
+        assert isinstance(asked(events, 9.5), Wait), "its client would wait for so long"
+    refused = decisions[0.6]
+    assert isinstance(refused, Refuse)
+    assert refused.reason is Reason.QUEUE_TIMEOUT
+    assert isinstance(decisions[1.0], Wait)

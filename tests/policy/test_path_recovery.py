@@ -10,6 +10,7 @@ from tests.policy.machine import Events, replica_config
 from tidegate.policy.breaker import State
 from tidegate.policy.decisions import Admit, Wait
 from tidegate.policy.limits.adaptive import LimitConfig
+from tidegate.policy.margin import MarginConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -110,7 +111,7 @@ def test_an_answer_in_one_piece_is_not_slow_for_coming_when_it_is_complete() -> 
 
 
 def test_one_with_little_time_stands_before_those_with_much_and_is_not_refused_for_their_sake() -> None:
-    config = PathConfig(replicas=(replica_config("a1", sequences=1),))
+    config = PathConfig(replicas=(replica_config("a1", sequences=1),), margin=MarginConfig(class_share=1.0))
     events = Events(Path(config, 0.0))
     for _ in range(40):
         events.offer(prompt_tokens=1000, max_tokens=10)

@@ -39,7 +39,9 @@ def path_config(settings: Settings) -> PathConfig:
         pacing=_pacing(settings),
         giants=replace(settings.shaping.giants, enabled=settings.shaping.enabled and settings.shaping.giants.enabled),
         queue=settings.shaping.queue,
-        margin=settings.shaping.margin if settings.shaping.enabled else MarginConfig(least=1.0, most=1.0),
+        margin=settings.shaping.margin
+        if settings.shaping.enabled
+        else MarginConfig(least=1.0, most=1.0, class_share=1.0),
         limit=settings.limits.adaptive,
         prefill=settings.limits.prefill,
         timeouts=replace(settings.tail.timeouts, enabled=settings.tail.enabled and settings.tail.timeouts.enabled),

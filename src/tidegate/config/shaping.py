@@ -42,6 +42,7 @@ Margin = Annotated[
         late_share=Field(ge=0, le=1, description="Share of late answers above which the margin falls."),
         early_share=Field(ge=0, le=1, description="Share of late answers below which the margin rises."),
         window=Field(ge=1),
+        class_share=Field(gt=0, le=1),
     ),
 ]
 

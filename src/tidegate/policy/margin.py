@@ -19,6 +19,9 @@ class MarginConfig:
     early_share: float = 0.005
     window: int = 50
     """Answers judged at a time."""
+    class_share: float = 0.6
+    """Of a class's own wait (``max_wait_s``), where neither an objective nor its client binds: whoever would probably
+    wait longer is refused at arrival, not at the end of that time."""
     length_power: float = 2.0
     """Under an objective, a prompt k times the usual length may spend 1/k to this power of its time waiting. 0: all
     are alike."""
@@ -26,8 +29,8 @@ class MarginConfig:
     def __post_init__(self) -> None:
         if not 0 < self.least <= self.most <= 1 or not 0 <= self.early_share <= self.late_share or self.window < 1:
             raise ValueError(f"margin needs 0 < least <= most <= 1, early_share <= late_share, window >= 1: {self}")
-        if self.length_power < 0:
-            raise ValueError(f"margin.length_power must be at least 0, not {self.length_power}")
+        if self.length_power < 0 or not 0 < self.class_share <= 1:
+            raise ValueError(f"margin needs length_power >= 0 and 0 < class_share <= 1: {self}")
 
 
 class Margin:

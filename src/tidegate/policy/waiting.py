@@ -36,7 +36,9 @@ class Waiting:
         line.usual.add(prompt_tokens)
         slo_s = upstream.classes[record.service_class].ttft_slo_s if request.streaming else None
         longest_s = held.expires_at - now
-        if slo_s is not None and prompt_tokens > line.usual.value:
+        if slo_s is None and not held.is_clients:
+            longest_s *= self.margin.config.class_share
+        elif slo_s is not None and prompt_tokens > line.usual.value:
             longest_s = self._shorter_s(min(longest_s, self.margin.value * slo_s), line.usual.value / prompt_tokens)
         if record.predicted_wait_s >= longest_s:
             return self._too_late(record, upstream, held, now)
