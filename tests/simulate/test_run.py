@@ -98,7 +98,8 @@ def test_what_is_learned_about_lengths_serves_most_where_clients_declare_ten_tim
 
 def test_with_an_objective_more_requests_are_in_their_slo_than_by_waiting_as_long_as_clients_bear() -> None:
     """Late answers use the engine up for nothing; a hand-tuned cap does as well at one load only."""
-    without, knowing = (report(simulate("azure-conv@2", name, 1)) for name in ("tidegate", "tidegate:slo"))
+    policies = ("tidegate:shaping.margin.class_share=1", "tidegate:slo")
+    without, knowing = (report(simulate("azure-conv@2", name, 1)) for name in policies)
     assert knowing["goodput_requests"] > without["goodput_requests"] + 0.15
     both = report(simulate("tight-memory", "tidegate:slo+learned", 1))
     assert both["goodput_requests"] > 0.8
