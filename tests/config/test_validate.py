@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -148,6 +148,7 @@ def _yaml(values: Any) -> bytes:
         return file.read()
 
 
+@example({"[key]": None})
 @given(sections)
 def test_any_tree_loads_or_tells_its_problems(values: dict[str, Any]) -> None:
     found = _load(_yaml(values), {"X": "1"})

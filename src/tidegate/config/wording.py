@@ -50,9 +50,10 @@ def problem_of(error: ErrorDetails, root: Shape) -> Problem:
     path: Path = tuple(error["loc"])
     parent = root.at(path[:-1])
     path = root.written(path)
-    if path[-1:] == ("[key]",):
-        return replace(problem_of({**error, "loc": path[:-1]}, root), at_key=True)
     kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
+    # Where a key itself is wrong, its place ends so; an unknown key may really be called that.
+    if path[-1:] == ("[key]",) and kind != "extra_forbidden":
+        return replace(problem_of({**error, "loc": path[:-1]}, root), at_key=True)
     if kind == "extra_forbidden":
         known = parent.keys() if parent is not None else ()
         return Problem(path, f"unknown key{suggestion(str(path[-1]), known) or _choices(known)}", at_key=True)
