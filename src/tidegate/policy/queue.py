@@ -39,12 +39,11 @@ class QueueConfig:
 
 
 class Queue:
-    __slots__ = ("_classes", "_expiry", "_tenants", "bytes", "config", "giants", "lines", "requests", "tokens")
+    __slots__ = ("_classes", "_expiry", "bytes", "config", "giants", "lines", "requests", "tokens")
 
     def __init__(self, config: QueueConfig, classes: ClassesConfig, tenants: TenantsConfig) -> None:
         self.config = config
         self._classes = classes.classes
-        self._tenants = tenants
         self.lines = {name: Line(c.weight, tenants) for name, c in classes.classes.items()}
         self.giants = Line(1.0, tenants)
         """Held for a quiet replica."""
@@ -149,7 +148,7 @@ class Queue:
 
     def reclass(self, config: QueueConfig, classes: ClassesConfig, tenants: TenantsConfig, now: float) -> None:
         """Take new bounds, classes and weights; tickets of a class that is gone move to ``interactive``."""
-        old, self.config, self._classes, self._tenants = self.lines, config, classes.classes, tenants
+        old, self.config, self._classes = self.lines, config, classes.classes
         self.lines = {name: _keep(old.get(name), c, tenants) for name, c in classes.classes.items()}
         self.giants.reweigh(1.0, tenants)
         target = self.lines[INTERACTIVE]
