@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
-
-import msgspec
 
 from tidegate.errors import ConfigError
 from tidegate.gateway.access import Access
@@ -18,20 +14,18 @@ from tidegate.gateway.client_connection import ClientConnection
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
 from tidegate.gateway.exchange import Exchange
-from tidegate.gateway.intake import LONGEST_KEY, Intake, RejectedError
+from tidegate.gateway.intake import Intake, RejectedError
 from tidegate.gateway.journal import Journal
+from tidegate.gateway.local_answers import LocalAnswers, path_of
 from tidegate.gateway.pool import Dial, Pool
-from tidegate.gateway.reply import JSON_LINE, Reply
 from tidegate.gateway.routes import PASSED_METHODS, ROUTES, Route, passed_through
 from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.tally import Counting, Tallied, Tally
 from tidegate.gateway.weighing import Weighing
-from tidegate.lens.edge import Edge
 from tidegate.policy.decisions import Reason
 from tidegate.policy.request import Request
-from tidegate.wire.errors import MISTAKES, REFUSALS, Mistake, retry_headers
-from tidegate.wire.header_names import REASON, X_REQUEST_ID
+from tidegate.wire.errors import Mistake
 from tidegate.wire.requests import Incoming
 
 WORTH_TOKENS = 1024
@@ -59,10 +53,6 @@ class Gateway:
         self._around = around
         self.now = around.loop.time
         self.connections: set[ClientConnection] = set()
-        self._numbers = count(1)
-        self._id_prefix = os.urandom(6).hex().encode()
-        self._down: set[str] = set()
-        """Replicas whose last reading was not ready."""
         models = _models(settings)
         self._shared = Shared(
             around.driver,
@@ -72,6 +62,7 @@ class Gateway:
             around.tally,
             around.poll_soon,
         )
+        self._answers = LocalAnswers(self._shared)
         self.access = Access(settings.api_keys, settings.trusted_proxies)
         self._intake = Intake(self.access, self._shared.ratios, models, around.draws, settings.asks_usage)
         self._take(settings)
@@ -101,7 +92,7 @@ class Gateway:
         self._intake.balanced = _balanced(settings)
         self._keeps_answers = settings.is_cache_enabled
         self._shared.journal.are_rows_sent = settings.are_rows_sent
-        self._models_body = _models_body(self._intake.models)
+        self._answers.serve(self.access, self._intake.models)
         self._around.tally.serve(settings.endpoints, settings.path.replicas)
         old = self._shared.pools
         self._shared.pools = {}
@@ -126,21 +117,17 @@ class Gateway:
             if route is not None:
                 self._begin_exchange(connection, incoming, route, now)
         except RejectedError as rejected:
-            error = MISTAKES[rejected.mistake]
-            body = error.body(rejected.mistake.value, rejected.detail, rejected.param)
-            self._answer(connection, incoming, error.status, body, rejected.mistake.value)
+            self._answers.rejected(connection, incoming, rejected)
 
     def _route(self, connection: ClientConnection, incoming: Incoming) -> Route | None:
         """Where the call goes; None when it was answered here."""
-        path = _path(incoming.target)
+        path = path_of(incoming.target)
         route = ROUTES.get(path)
         if route is None and (not path.startswith(b"/v1/") or path.startswith(b"/v1/models")):
-            self._answer_locally(connection, incoming, path)
+            self._answers.take(connection, incoming, path)
             return None
         if self._shared.is_draining:
-            reason = Reason.SHUTTING_DOWN
-            error = REFUSALS[reason]
-            self._answer(connection, incoming, error.status, error.body(reason.value), reason.value)
+            self._answers.refuse(connection, incoming, Reason.SHUTTING_DOWN)
             return None
         if route is None:
             route = self._passed_through(incoming, path)
@@ -156,12 +143,11 @@ class Gateway:
         return passed_through(path)
 
     def _begin_exchange(self, connection: ClientConnection, incoming: Incoming, route: Route, now: float) -> None:
-        number = next(self._numbers)
-        request_id = incoming.fields.get(X_REQUEST_ID, b"")[:LONGEST_KEY] or b"%b-%x" % (self._id_prefix, number)
+        number, request_id = self._answers.number(incoming)
         request, call = self._intake.read(incoming, route, request_id, connection.source, number, now)
         if self._keeps_answers:
             request.cache_key = self._intake.cache_key(request, call)
-        reply, counting = self._reply(connection, incoming), self._count(request, call)
+        reply, counting = self._answers.reply(connection, incoming), self._count(request, call)
         if counting is not None:
             Weighing(self._shared, connection, call, request, reply).start(counting)
             return
@@ -196,95 +182,24 @@ class Gateway:
         if tallied is not None:
             self._shared.driver.amend(request, ticket, max(tallied.tokens), tallied.source)
 
-    def _reply(self, connection: ClientConnection, incoming: Incoming) -> Reply:
-        if connection.transport is None:
-            raise ConnectionError("the client left before its request was read")
-        keeps_alive = incoming.keeps_alive and not self._shared.is_draining
-        return Reply(connection.transport, incoming.is_http10, keeps_alive)
-
     # ---- answers of our own -----------------------------------------------------------------
-
-    def _answer_locally(self, connection: ClientConnection, incoming: Incoming, path: bytes) -> None:
-        if path in (b"/health", b"/ready"):
-            problem = "" if path == b"/health" else self.not_ready_because
-            is_fine = not problem
-            body = msgspec.json.encode({"status": problem or "ok"})
-            self._need_get(incoming)
-            self._answer(connection, incoming, 200 if is_fine else 503, body, "", is_recorded=False)
-            return
-        if not path.startswith(b"/v1/models"):
-            raise RejectedError(Mistake.NO_ROUTE, "the API is under /v1")
-        self._need_get(incoming)
-        if self.access.tenant(incoming.fields) is None:
-            raise RejectedError(Mistake.NO_KEY)
-        body, code = self._models_answer(path)
-        self._answer(connection, incoming, 404 if code else 200, body, code, is_recorded=bool(code))
-
-    def _models_answer(self, path: bytes) -> tuple[bytes, str]:
-        """Public names only: what they stand for is nobody's business (S3-16)."""
-        name = path.removeprefix(b"/v1/models").strip(b"/").decode("utf-8", "replace")
-        if not name:
-            return self._models_body, ""
-        if name in self._intake.models:
-            return msgspec.json.encode(_model_entry(name)), ""
-        reason = Reason.UNKNOWN_MODEL
-        return REFUSALS[reason].body(reason.value, param="model"), reason.value
 
     @property
     def not_ready_because(self) -> str:
         """Why a balancer should send new requests elsewhere; "" when they are welcome."""
-        if self._shared.is_draining:
-            return "draining"
-        return "" if self._shared.pools.keys() - self._down else "no replica is ready"
+        return self._answers.not_ready_because
 
     def note_reading(self, replica: str, *, is_ready: bool) -> None:
         """What the last look at a replica showed; one that was never looked at counts as ready."""
-        if is_ready:
-            if replica in self._down:
-                self._around.tally.exactness.look_again(replica)
-            self._down.discard(replica)
-        else:
-            self._down.add(replica)
+        self._answers.note_reading(replica, is_ready=is_ready)
 
     @property
     def is_draining(self) -> bool:
         return self._shared.is_draining
 
-    def _need_get(self, incoming: Incoming) -> None:
-        if incoming.method not in (b"GET", b"HEAD"):
-            raise RejectedError(Mistake.WRONG_METHOD, "use GET")
-
     def reject(self, connection: ClientConnection, mistake: Mistake, detail: str, status: int) -> None:
         """Answer bytes that are no request; the connection can carry nothing more."""
-        incoming = Incoming(b"", b"", [])
-        incoming.keeps_alive = False
-        body = MISTAKES[mistake].body(mistake.value, detail)
-        self._answer(connection, incoming, status, body, mistake.value)
-
-    def _answer(
-        self,
-        connection: ClientConnection,
-        incoming: Incoming,
-        status: int,
-        body: bytes,
-        code: str,
-        *,
-        is_recorded: bool = True,
-    ) -> None:
-        reply = self._reply(connection, incoming)
-        reply.omits_body = incoming.method == b"HEAD"
-        number = next(self._numbers)
-        request_id = incoming.fields.get(X_REQUEST_ID, b"")[:LONGEST_KEY] or b"%b-%x" % (self._id_prefix, number)
-        lines = JSON_LINE + b"x-request-id: %b\r\n" % request_id
-        if code:
-            lines += b"%b: %b\r\n" % (REASON, code.encode()) + _retry_lines(status)
-        reply.whole(status, lines, body)
-        now = self.now()
-        if is_recorded:
-            edge = Edge(request_id.decode("latin-1"), _path(incoming.target)[:128].decode("latin-1"), status, code)
-            self._around.journal.rejected(edge, number, now, now, len(incoming.body))
-        if incoming.method:
-            connection.exchange_over(reply.keeps_alive, now)
+        self._answers.unreadable(connection, mistake, detail, status)
 
     # ---- the clock and the end --------------------------------------------------------------
 
@@ -336,19 +251,6 @@ def _is_countable(call: Call) -> bool:
     return call.body is not None and call.route.generates and not call.body.images
 
 
-def _path(target: bytes) -> bytes:
-    """Without the query, and without the scheme and authority of the absolute form."""
-    if not target.startswith(b"/"):
-        rest = target.partition(b"://")[2]
-        target = b"/" + rest.partition(b"/")[2] if rest else target
-    return target.partition(b"?")[0]
-
-
-def _retry_lines(status: int) -> bytes:
-    headers = retry_headers(1.0 if status == 503 else None)
-    return b"".join([b"%b: %b\r\n" % header for header in headers])
-
-
 def _balanced(settings: Settings) -> frozenset[str]:
     """Upstreams with several replicas, unless nobody asks which of them has read a prompt."""
     if not settings.path.balance.prefix_affinity:
@@ -364,11 +266,3 @@ def _models(settings: Settings) -> tuple[str, ...]:
     if homeless:
         raise ConfigError([f"replica {name} has no endpoint" for name in homeless])
     return tuple(dict.fromkeys([replica.upstream for replica in replicas]))
-
-
-def _model_entry(name: str) -> dict[str, object]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "tidegate"}
-
-
-def _models_body(models: tuple[str, ...]) -> bytes:
-    return msgspec.json.encode({"object": "list", "data": [_model_entry(name) for name in models]})
