@@ -14,11 +14,13 @@ from tidegate.simulate.visit import MODEL, Demand
 
 
 class SimulatedReplica:
-    def __init__(self, name: str, config: SimulatedConfig, clock: Clock, part: Part | None = None) -> None:
+    def __init__(
+        self, name: str, config: SimulatedConfig, clock: Clock, part: Part | None = None, model: str = MODEL
+    ) -> None:
         self.name = name
         self.part = part
         """Its part of a shared pool, if it has one."""
-        self.model = MODEL if part is None else part.model
+        self.model = model if part is None else part.model
         self.engine = SimulatedEngine(config)
         self._clock = clock
         self._listener: Callable[[EngineEvent], None] = _ignore

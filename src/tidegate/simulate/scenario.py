@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tidegate.engines.step_model import SimulatedConfig
 from tidegate.simulate.fault import Fault
-from tidegate.simulate.visit import Demand
+from tidegate.simulate.visit import MODEL, Demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,11 @@ class Scenario:
     """None: calls come at their times, whatever became of those before."""
     burst: Burst | None = None
     faults: tuple[Fault, ...] = ()
+    models: tuple[str, ...] = ()
+    """What each engine serves, in their order; empty: all of them the one model."""
+    light_models: dict[str, str] = field(default_factory=dict)
+    """By model, a lighter one that may answer in its place. Only a degradation ladder sends anything to its engines,
+    which stand after all others; every other policy has none of them."""
     pool: SharedPool | None = None
     """Engines of several models on one budget of memory; None: one model, and every engine has its own."""
     shares: dict[str, float] = field(default_factory=dict)
@@ -81,6 +86,13 @@ class Scenario:
     """Where the traffic comes from."""
     notes: dict[str, float | int | str] = field(default_factory=dict)
     """Computed figures worth printing, such as the capacity that the load is a share of."""
+
+    @property
+    def main_engines(self) -> tuple[SimulatedConfig, ...]:
+        """Without those of lighter models."""
+        lighter = self.light_models.values()
+        served = self.models or (MODEL,) * len(self.engines)
+        return tuple(each for each, model in zip(self.engines, served, strict=True) if model not in lighter)
 
 
 class ScenarioBuilder(Protocol):

@@ -64,7 +64,7 @@ def chosen(scenario: Scenario, order: str) -> set[int]:
 def _fleet_s(scenario: Scenario, demand: Demand) -> float:
     """Seconds that all engines together take for it."""
     lengths = demand.prompt_tokens, demand.output_tokens
-    return 1 / sum(1 / work_s(engine, *lengths) for engine in scenario.engines)
+    return 1 / sum(1 / work_s(engine, *lengths) for engine in scenario.main_engines)
 
 
 def _time_s(scenario: Scenario) -> float:

@@ -27,7 +27,7 @@ class Fluid(WithoutLedger):
         lengths = [
             Arrival(each.at, each.prompt_tokens, each.output_tokens, each.label) for each in scenario.demands[:SAMPLE]
         ]
-        self._per_s = sum(saturated_rate(engine, lengths) for engine in scenario.engines)
+        self._per_s = sum(saturated_rate(engine, lengths) for engine in scenario.main_engines)
         self._free_at = 0.0
         self._live: set[int] = set()
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from tidegate.errors import ConfigError
 from tidegate.simulate.scenario import ScenarioBuilder
-from tidegate.simulate.scenarios.campaign import campaign_bare, retry_storm
+from tidegate.simulate.scenarios.campaign import campaign, campaign_bare, retry_storm
 from tidegate.simulate.scenarios.giant import GiantAmongShorts
 from tidegate.simulate.scenarios.jitter import Jitter
 from tidegate.simulate.scenarios.mixed import Mixed
@@ -23,6 +23,7 @@ from tidegate.simulate.scenarios.video import Video
 
 SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "steady": Steady.parse,
+    "campaign": campaign,
     "campaign-bare": campaign_bare,
     "retry-storm": retry_storm,
     "silence-then-200": SilenceThenBurst.parse,
@@ -44,10 +45,13 @@ SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
 SCENARIO_HELP: dict[str, str] = {
     "steady": "4 x A100, chat lengths, Poisson; steady@0.75 = share of capacity, /one-slow: one of them 1.5 x slow, "
     "/long: half an hour with clients that leave after 7 s",
+    "campaign": "4 x A100 at 60 %, at 40 s a step to 4.2 x that for 17 s, clients leave after 7 s; two engines of a "
+    "lighter model for tidegate:ladder; @one-light: one of them, 15 s",
     "campaign-bare": "4 x A100, 80 % short and 20 % long, at 40 s a step to 4.2 x base for 15 s; @heedless: "
     "clients ignore Retry-After",
     "retry-storm": "4 x A100 at 70 %, for 10 s 4.2 x that, clients leave after 5 s and call again at once; @zombie: "
-    "engines that do not notice that clients left; @heeding: clients that heed Retry-After",
+    "engines that do not notice that clients left; @heeding: clients that heed Retry-After; @light: with engines of a "
+    "lighter model",
     "silence-then-200": "3 s of silence, then 200 requests in the fourth second",
     "giant-and-99": "a 12k prompt among 99 short ones; @spread over 10 s, @without the giant",
     "three-models": "images, small text and code on one A100's memory, with a surge of images; @K: K x the usual rate; "

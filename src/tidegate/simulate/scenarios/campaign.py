@@ -11,12 +11,14 @@ from tidegate.simulate.capacity import saturated_rate
 from tidegate.simulate.scenario import Burst, Scenario, Slo
 from tidegate.simulate.scenarios.arguments import one_of
 from tidegate.simulate.streams import stream
-from tidegate.simulate.visit import Demand
+from tidegate.simulate.visit import MODEL, Demand
 
 MIX = (
     Kind("short", 0.8, prompt=(150, 450), output=(75, 225)),
     Kind("long", 0.2, prompt=(2400, 3600), output=(300, 500)),
 )
+LIGHT, LIGHT_STEP = "light", 0.25
+"""What the lighter model is called, and its step time as a part of the main model's."""
 CAPACITY_SAMPLE = 4000
 """Requests whose saturated run gives the capacity; more change it by less than 1 %."""
 
@@ -39,6 +41,8 @@ class Campaign:
     retry_delay_s: float | None = None
     """None: each waits 0.5-1.5 s of its own."""
     notices_aborts: bool = True
+    light: int = 0
+    """Replicas of a lighter model, each with a quarter of the step time, for whoever degrades."""
 
     def build(self, seed: int) -> Scenario:
         engine = preset("A100", "llama-3-8b", chunk_tokens=self.chunk_tokens)
@@ -53,7 +57,10 @@ class Campaign:
         )
         return Scenario(
             name=self.name,
-            engines=(replace(engine, notices_aborts=self.notices_aborts),) * self.engines,
+            engines=(replace(engine, notices_aborts=self.notices_aborts),) * self.engines
+            + (replace(engine, step=engine.step.slowed(LIGHT_STEP), chunk_tokens=2048),) * self.light,
+            models=(MODEL,) * self.engines + (LIGHT,) * self.light,
+            light_models={MODEL: LIGHT} if self.light else {},
             demands=self._hasty(demands(Mix(MIX, stream(seed, "lengths")).at(times), seed, self.patience_s)),
             slo=Slo(ttft_s=2.0, tpot_s=0.1),
             tries=self.tries,
@@ -76,6 +83,18 @@ class Campaign:
         return saturated_rate(engine, sample)
 
 
+def campaign(argument: str) -> Campaign:
+    """What a gateway can do that has a lighter model to fall back on: two replicas of it, each with a quarter of the
+    step time. 17 s of the step, so that a queue without bound outgrows the patience of 7 s.
+
+    ``@one-light``: a single one, and a step of 15 s.
+    """
+    variant = one_of("campaign", argument, ("", "one-light"))
+    if variant:
+        return Campaign(name="campaign@one-light", step_s=15.0, light=1)
+    return Campaign(name="campaign", step_s=17.0, light=2)
+
+
 def campaign_bare(argument: str) -> Campaign:
     """No lighter model to fall back on: what queueing, order and early refusal can do alone.
 
@@ -92,9 +111,10 @@ def retry_storm(argument: str) -> Campaign:
     70 % of capacity, for 10 s 4.2 x that, patience 5 s: what a fleet needs to find back afterwards is what is asked
     here. The load and the patience are those at which a prototype saw it fail: errors 10.8 % and 78 s until it had
     recovered without a gateway, 81 % and never with engines that do not notice that clients left. ``@zombie``: those
-    engines. ``@heeding``: clients that wait as long as Retry-After says.
+    engines. ``@heeding``: clients that wait as long as Retry-After says. ``@light``: with the two replicas of a lighter
+    model that ``campaign`` has.
     """
-    variant = one_of("retry-storm", argument, ("", "zombie", "heeding"))
+    variant = one_of("retry-storm", argument, ("", "zombie", "heeding", "light"))
     return Campaign(
         name=f"retry-storm@{variant}" if variant else "retry-storm",
         step_s=10.0,
@@ -105,4 +125,5 @@ def retry_storm(argument: str) -> Campaign:
         heeds_retry_after=variant == "heeding",
         retry_delay_s=0.0,
         notices_aborts=variant != "zombie",
+        light=2 if variant == "light" else 0,
     )
