@@ -39,6 +39,7 @@ ROOMS = (
             "driver.py",
             "engine_connection.py",
             "error_answer.py",
+            "attempt.py",
             "exchange.py",
             "gateway.py",
             "gathering.py",
