@@ -47,6 +47,14 @@ def test_what_is_no_json_object_is_refused_with_the_place(text: bytes, says: str
         Body(text)
 
 
+@pytest.mark.parametrize("field", ["messages", "unknown", "stream_options"])
+@pytest.mark.parametrize(("opened", "closed"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_values_nested_without_end_are_refused_and_break_nothing(field: str, opened: bytes, closed: bytes) -> None:
+    text = b'{"model":"m","%b":%b1%b}' % (field.encode(), opened * 100_000, closed * 100_000)
+    with pytest.raises(ProtocolError, match=r"too deep|Expected"):
+        Body(text)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "prompts", "tokens"),
     [

@@ -41,6 +41,8 @@ class Body:
             fields = self.fields = _fields.decode(self._text)
         except msgspec.DecodeError as error:
             raise ProtocolError(str(error)) from None
+        except RecursionError:
+            raise ProtocolError("values stand inside each other too deep") from None
         raw = bytes(fields.messages)
         self.text_bytes = len(raw)
         """JSON bytes of the prompt's text, all prompts together."""
