@@ -56,6 +56,7 @@ def test_what_the_engine_gets_is_what_the_client_sent_less_what_is_not_its_busin
                 b"content-length": str(len(body)).encode(),
                 b"x-custom": b"kept",
                 b"traceparent": b"00-abc-def-01",
+                b"x-tidegate-deadline-ms": b"5000",
             }
 
     run_virtually(main())

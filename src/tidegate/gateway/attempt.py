@@ -6,6 +6,7 @@ connection and of the clock comes here first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from tidegate.gateway.call import Call
@@ -18,7 +19,7 @@ from tidegate.gateway.shared import Shared
 from tidegate.policy.decisions import Admit
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.permit import Permit
-from tidegate.policy.request import Request
+from tidegate.policy.request import NEVER, Request
 from tidegate.wire.responses import ResponseReader
 from tidegate.wire.sse import COMPLETION_TOKENS, PROMPT_TOKENS, usage_count
 
@@ -130,7 +131,8 @@ class Attempt:
         call, driver = owner.call, self._shared.driver
         is_gathered = pool.gathers and call.may_be_gathered
         asker = Gathering(self, driver.now) if is_gathered else self
-        engine.send(asker, call.bytes_for(pool, admit.alteration, admit.permit.service_class))
+        left_s = until_deadline_s(owner.request, driver.now)
+        engine.send(asker, call.bytes_for(pool, admit.alteration, admit.permit.service_class, left_s))
         if owner.is_paused:
             engine.pause_reading()
         if not self._has_resent:
@@ -265,3 +267,11 @@ class Attempt:
         shared.driver.settle(permit, outcome, now, output_tokens, prompt_tokens, worst_gap_s, still_running)
         if still_running:
             shared.poll_soon(permit.replica)
+
+
+def until_deadline_s(request: Request, now: Callable[[], float]) -> float | None:
+    """What is left until nobody waits for the answer any more; None: the client named no end."""
+    # Of an answer that does not stream, the first byte comes with the last.
+    first_byte_by = NEVER if request.streaming else request.first_byte_by
+    ends_at = request.deadline_at if request.deadline_at < first_byte_by else first_byte_by
+    return None if ends_at == NEVER else ends_at - now()

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from tidegate.gateway.hints import deadline_lines
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.routes import COMPLETIONS, Route
 from tidegate.policy.decisions import Alteration
@@ -57,13 +58,18 @@ class Call:
         is_plain = b'"tools"' not in text and b'"functions"' not in text
         return is_plain and not fields.stream and (fields.n or 1) == 1 and (fields.best_of or 1) == 1
 
-    def bytes_for(self, pool: Pool, alteration: Alteration | None, service_class: str) -> bytes:
-        """The whole request for this replica: model name, token bound, priority and credentials are its own."""
+    def bytes_for(self, pool: Pool, alteration: Alteration | None, service_class: str, left_s: float | None) -> bytes:
+        """The whole request for this replica: model name, token bound, priority and credentials are its own.
+
+        ``left_s``: until the client's deadline, which the engine is told; None: it named none.
+        """
         incoming = self.incoming
         body = self._body_for(pool, alteration, service_class)
         headers = self._forwarded
         if pool.endpoint.is_passthrough and AUTHORIZATION in incoming.fields:
             headers += b"authorization: %b\r\n" % incoming.fields[AUTHORIZATION]
+        if left_s is not None:
+            headers += deadline_lines(left_s, incoming.fields)
         if body or incoming.method != b"GET":
             headers += b"content-length: %d\r\n" % len(body)
         return b"%b %b%b HTTP/1.1\r\n%bx-request-id: %b\r\n%b\r\n%b" % (

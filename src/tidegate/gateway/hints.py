@@ -1,4 +1,4 @@
-"""What a client's headers say about how long it waits and how its request is to be treated."""
+"""What a client's headers say about how long it waits and how its request is to be treated, and what of it goes on."""
 
 from __future__ import annotations
 
@@ -47,6 +47,20 @@ def hints(fields: dict[bytes, bytes]) -> Hints:
     found.service_class = _text(fields, names.SERVICE_CLASS)
     found.session = _text(fields, names.SESSION)
     return found
+
+
+def deadline_lines(left_s: float, fields: dict[bytes, bytes]) -> bytes:
+    """Header lines that tell an engine, or the next gateway, how much of the client's deadline is left.
+
+    Rounded down, so that it stops no later than we do; in gRPC's syntax too where the client (``fields``) used it.
+    """
+    left_ms = max(1, int(left_s * 1000))
+    lines = b"%b: %d\r\n" % (names.DEADLINE_MS, left_ms)
+    if names.GRPC_TIMEOUT in fields:
+        # Eight digits are all that its syntax has.
+        timeout = b"%dm" % left_ms if left_ms < 100_000_000 else b"%dS" % (left_ms // 1000)
+        lines += b"%b: %b\r\n" % (names.GRPC_TIMEOUT, timeout)
+    return lines
 
 
 def _seconds(name: bytes, fields: dict[bytes, bytes], unit_s: float) -> float:

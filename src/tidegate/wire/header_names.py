@@ -64,7 +64,7 @@ HOP_BY_HOP = frozenset(
 """RFC 9110 section 7.6.1: they belong to one connection and are never passed on."""
 
 OURS_IN = frozenset({DEADLINE_MS, SERVICE_CLASS, SESSION, STAINLESS_READ_TIMEOUT, GRPC_TIMEOUT})
-"""Read here and meaningless to an engine."""
+"""Read here and not passed on as they came: of a deadline, what is left of it goes out (``gateway.hints``)."""
 
 NOT_FORWARDED = (
     HOP_BY_HOP | OURS_IN | {AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, X_REQUEST_ID, b"accept-encoding", b"cookie"}
