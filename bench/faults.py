@@ -1,0 +1,64 @@
+"""What clients see when an engine fails: a table of faults, measured on real processes.
+
+    python bench/faults.py [--json] [--replicas 2] [--rate 30] [FAULT …]
+
+For each fault: ``tidegate serve`` before two upstreams of ``tidegate.testing.faulty_upstream`` (before one with
+``--replicas 1``), a steady load that waits for nobody, the fault on one of them, its healing 8 s later, 10 s more. The
+definitions of the columns are printed beside the figures; docs/faults.md has a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.fault_runs.cases import CASES
+from bench.fault_runs.figures import DEFINITIONS, table
+from bench.fault_runs.load import Load
+from bench.fault_runs.run import TIMEOUTS, Plan, run
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="faults on real processes")
+    parser.add_argument("faults", nargs="*", metavar="FAULT", help=f"default: all of {', '.join(CASES)}")
+    parser.add_argument("--replicas", type=int, choices=(1, 2), default=2)
+    parser.add_argument("--rate", type=float, default=30.0, help="requests a second")
+    parser.add_argument("--kind", choices=("vllm", "openai"), default="vllm", help="what the upstreams say they are")
+    parser.add_argument("--fault-s", type=float, default=8.0, help="how long a fault lasts")
+    parser.add_argument("--config", default="{}", help="JSON laid over the configuration of the gateway")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
+    parser.add_argument("--show", action="store_true", help="every request that did not end well, on standard error")
+    given = parser.parse_args()
+    unknown = sorted({*given.faults} - CASES.keys())
+    if unknown:
+        parser.error(f"unknown fault {', '.join(unknown)}; there are {', '.join(CASES)}")
+    load = Load(rate=given.rate if given.replicas == 2 else given.rate / 2)
+    plan = Plan(fault_s=given.fault_s, load=load, kind=given.kind, config=json.loads(given.config))
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in given.faults or CASES:
+            figures, seen = run(CASES[name], plan, given.replicas, Path(folder))
+            found.append(figures)
+            print(f"{name}: {figures.ends} {figures.codes}", file=sys.stderr)
+            for each in seen if given.show else ():
+                if each.end not in ("ok", "late"):
+                    print(f"  {asdict(each)}", file=sys.stderr)
+    if given.json:
+        print(json.dumps({"timeouts": TIMEOUTS, "figures": [asdict(each) for each in found]}))
+        return 0
+    print(f"{load.rate:.0f} requests a second, {load.streams:.0%} of them streams, {load.tokens} tokens at "
+          f"{plan.pace_s * 1000:.0f} ms; {plan.slots} sequences a replica; fault for {plan.fault_s:.0f} s")  # fmt: skip
+    print(f"timeouts: {json.dumps(TIMEOUTS)}\n")
+    print(table(found, {name: case.expected for name, case in CASES.items()}))
+    print(f"\n{DEFINITIONS}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
