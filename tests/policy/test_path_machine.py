@@ -82,7 +82,7 @@ class PathMachine(RuleBasedStateMachine):
     @rule(kind=st.sampled_from(MarkKind), seconds=st.floats(0.1, 30.0))
     def mark(self, kind: MarkKind, seconds: float) -> None:
         key = {MarkKind.SESSION: "s1", MarkKind.TENANT: "t1", MarkKind.MODEL: "b"}.get(kind, "nobody")
-        self.events.path.marks.add(Mark(kind, key, "blocked", self.events.now + seconds, "asked for"))
+        self.events.path.marks.add(Mark(kind, key, "blocked", self.events.now + seconds, "asked for"), self.events.now)
 
     @rule()
     def what_is_kept_over_a_restart_is_what_was(self) -> None:

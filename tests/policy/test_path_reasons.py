@@ -102,7 +102,7 @@ def test_pool_too_small_when_no_replica_could_ever_hold_the_reservation() -> Non
 )
 def test_marked_until_the_mark_expires(kind: MarkKind, key: str) -> None:
     events = Events(Path(ONE, 0.0))
-    events.path.marks.add(Mark(kind, key, "blocked", 8.0, "asked for by an operator"))
+    events.path.marks.add(Mark(kind, key, "blocked", 8.0, "asked for by an operator"), events.now)
     fields = {"session": "s", "tenant": "t", "source": "10.0.0.1"}
     decision = refused(events, **fields)
     assert (decision.reason, decision.retry_after_s) == (Reason.MARKED, 8.0)

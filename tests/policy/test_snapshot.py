@@ -25,7 +25,7 @@ def experienced() -> Events:
         events.first_token(0)
         events.pass_time(0.5)
         events.settle(0, Outcome.OK)
-    events.path.marks.add(Mark(MarkKind.SESSION, "s1", "high_risk", events.now + 25.0, "5 timeouts"))
+    events.path.marks.add(Mark(MarkKind.SESSION, "s1", "high_risk", events.now + 25.0, "5 timeouts"), events.now)
     events.path.margin.value = 0.75
     return events
 

@@ -47,12 +47,18 @@ Breaker = Annotated[
 Marks = Annotated[
     MarksConfig,
     Ranged(
-        enabled=Field(description="Off: no session is marked by itself."),
+        enabled=Field(description="Off: nothing is marked by itself; what an operator marks holds."),
         trigger_count=Field(
-            ge=1, description="Timeouts of one session within the window that mark it high-risk (SPEC S0-41, S0-47)."
+            ge=1, description="Timeouts of one key within the window that mark it high-risk (SPEC S0-41, S0-47)."
         ),
         window_s=Field(gt=0, description="Window in which they count (SPEC S0-46)."),
         high_risk_s=Field(gt=0),
+        over_length=Ranged(
+            enabled=Field(description="Off: prompts that can never fit are refused, and nothing more."),
+            count=Field(ge=1),
+            window_s=Field(gt=0, description="Window in which they count."),
+            block_s=Field(gt=0),
+        ),
     ),
 ]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from tidegate.policy.balance.cost import RETRY, spread
 from tidegate.policy.bucket import NEVER_S
 from tidegate.policy.decisions import Reason, Refuse
-from tidegate.policy.marks import MarkKind, Marks
+from tidegate.policy.marks import Marks
 from tidegate.policy.patience import client_limit
 from tidegate.policy.quota import IN_FLIGHT, Quota
 from tidegate.policy.record import Record
@@ -25,11 +25,11 @@ def refusal(
     marked: Marks, accounts: Quota, request: Request, upstream: Upstream, output_tokens: int, now: float
 ) -> Refuse | None:
     """The first check that says no; ``output_tokens`` are what one sequence would have reserved."""
+    never = validity(request, upstream, output_tokens)
+    if never is not None:
+        marked.note_over_length(request, now)
     return (
-        validity(request, upstream, output_tokens)
-        or marks(marked, request, now)
-        or deadline(request, now)
-        or quota(accounts, request, output_tokens, now)
+        never or marks(marked, request, now) or deadline(request, now) or quota(accounts, request, output_tokens, now)
     )
 
 
@@ -58,19 +58,12 @@ def validity(request: Request, upstream: Upstream, output_tokens: int) -> Refuse
 
 def marks(marked: Marks, request: Request, now: float) -> Refuse | None:
     """A key under a mark goes straight to the ladder."""
-    if not len(marked):
+    if not marked.on_clients:
         return None
-    for kind, key in (
-        (MarkKind.SESSION, request.session),
-        (MarkKind.TENANT, request.tenant),
-        (MarkKind.SOURCE, request.source),
-        (MarkKind.MODEL, request.upstream),
-    ):
-        mark = marked.find(kind, key, now)
-        if mark is not None:
-            detail = f"This {kind.value} is marked {mark.reason}: {mark.evidence}."
-            return Refuse(Reason.MARKED, mark.until - now, detail)
-    return None
+    mark = marked.on(request, now)
+    if mark is None:
+        return None
+    return Refuse(Reason.MARKED, mark.until - now, f"This {mark.kind.value} is marked {mark.reason}: {mark.evidence}.")
 
 
 def deadline(request: Request, now: float) -> Refuse | None:

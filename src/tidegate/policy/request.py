@@ -66,6 +66,8 @@ class Request:
     """Set by ``Path.offer``."""
     in_burst: bool = False
     """It came while more requests than usual did; set by ``Path.offer``."""
+    user: str | None = None
+    """Whom the body's ``user`` names: OpenAI's stable name of an end user, beside the session."""
 
     def take_count(self, tokens: int, source: TokenSource) -> None:
         """Decide on ``tokens`` from here on."""
