@@ -95,8 +95,8 @@ class RecordingPath:
             self._decided(now, "verdict", verdict.request_id, verdict.decision, verdict.ticket)
         return verdicts
 
-    def again(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
-        decision = self._path.again(request_id, cause, now)
+    def again(self, request_id: int, cause: Outcome, now: float, *, written_tokens: int = 0) -> Admit | Answer | Refuse:
+        decision = self._path.again(request_id, cause, now, written_tokens=written_tokens)
         self._decided(now, "again", request_id, decision)
         return decision
 

@@ -22,8 +22,10 @@ class KeepsWhatEnds(Driver):
 class KeepsWhatFails(Driver):
     """So is what the first attempt of a retried request frees."""
 
-    def again(self, request_id: int, cause: Outcome, now: float, applicant: Applicant) -> Refuse | None:
-        decision = self._path.again(request_id, cause, now)
+    def again(
+        self, request_id: int, cause: Outcome, now: float, applicant: Applicant, written_tokens: int = 0
+    ) -> Refuse | None:
+        decision = self._path.again(request_id, cause, now, written_tokens=written_tokens)
         if isinstance(decision, Refuse):
             return decision
         applicant.on_decision(decision)

@@ -12,6 +12,7 @@ from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
+from tidegate.policy.permit import Progress
 from tidegate.policy.retries import RetriesConfig
 
 A1, A2 = replica_config("a1"), replica_config("a2")
@@ -180,3 +181,65 @@ def test_a_retry_passes_those_who_wait_since_it_cannot_wait_itself() -> None:
     decision = events.path.again(1, Outcome.CONNECT_FAILED, events.now)
     assert isinstance(decision, Admit)
     assert decision.permit.replica == second.permit.replica
+
+
+# ---- a stream that is continued --------------------------------------------------------------
+
+
+def cut(config: PathConfig = TWO, outcome: Outcome = Outcome.CUT, **fields: object) -> Events:
+    """One stream that ended so after its first token."""
+    events = Events(Path(config, 0.0))
+    assert isinstance(events.offer(**({"max_tokens": 10, "prompt_tokens": 100} | fields)), Admit)
+    events.now = 1.0
+    events.path.progress(events.live[0][1], Progress.FIRST_TOKEN, events.now)
+    events.now = 3.0
+    events.path.settle(events.live[0][1], outcome, events.now, output_tokens=4)
+    return events
+
+
+def go_on(events: Events, outcome: Outcome = Outcome.CUT, written_tokens: int = 4) -> Admit | Answer | Refuse:
+    return events.path.again(events.live[0][0].id, outcome, events.now, written_tokens=written_tokens)
+
+
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if EFFECTS[outcome].resume])
+def test_a_cut_stream_goes_on_elsewhere_with_what_it_has_as_prompt(outcome: Outcome) -> None:
+    events = cut(outcome=outcome)
+    decision = go_on(events, outcome)
+    assert isinstance(decision, Admit)
+    permit, record = decision.permit, events.path.find(1)
+    assert permit.replica != events.live[0][1].replica
+    assert (permit.prompt_tokens, permit.expected_tokens) == (104, 6)
+    assert (record.continuations, record.is_retried) == (1, False)
+    events.now = 4.0
+    events.path.progress(permit, Progress.FIRST_TOKEN, events.now)
+    assert record.first_token_at == 1.0
+    events.path.settle(permit, Outcome.OK, 5.0, output_tokens=10, prompt_tokens=100)
+    assert events.path.close(1, 5.0).output_tokens == 10
+
+
+def test_what_is_left_of_a_continued_stream_is_at_least_one_token() -> None:
+    decision = go_on(cut(), written_tokens=10)
+    assert isinstance(decision, Admit)
+    assert decision.permit.expected_tokens == 1
+
+
+def test_without_a_bound_a_continued_stream_has_none() -> None:
+    events = cut(max_tokens=None)
+    assert isinstance(go_on(events), Admit)
+    assert events.live[0][0].max_tokens is None
+
+
+def test_only_a_stream_that_has_begun_and_was_cut_can_go_on() -> None:
+    for outcome in Outcome:
+        if not EFFECTS[outcome].resume:
+            with pytest.raises(ValueError, match="may not be tried again"):
+                go_on(cut(outcome=outcome), outcome)
+    with pytest.raises(ValueError, match="may not be tried again"):
+        go_on(failed(outcome=Outcome.GAP_TIMEOUT), Outcome.GAP_TIMEOUT)
+
+
+def test_a_stream_goes_on_a_few_times_and_is_not_answered_from_the_cache() -> None:
+    events = cut(replace(TWO, retries=RetriesConfig(most_continuations=0)), cache_key=b"k")
+    events.path.remember(b"k", b"stored", events.now)
+    assert go_on(events) == Refuse(Reason.RETRY_ALLOWANCE)
+    assert events.path.find(1).refused is Reason.RETRY_ALLOWANCE

@@ -73,9 +73,9 @@ class WatchedPath(Path):
             self.check(now)
         return verdicts
 
-    def again(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
+    def again(self, request_id: int, cause: Outcome, now: float, *, written_tokens: int = 0) -> Admit | Answer | Refuse:
         self.counts["again"] += 1
-        decision = self._note(super().again(request_id, cause, now))
+        decision = self._note(super().again(request_id, cause, now, written_tokens=written_tokens))
         assert not isinstance(decision, Wait)
         return decision
 

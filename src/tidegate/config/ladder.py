@@ -31,5 +31,6 @@ Retries = Annotated[
         ratio=Field(ge=0, le=1, description="Retries earned by each admitted request (SPEC C7)."),
         floor_per_s=Field(ge=0, description="Retries earned each second, however little traffic there is."),
         most=Field(ge=1, description="Retries that can be saved up."),
+        most_continuations=Field(ge=0),
     ),
 ]

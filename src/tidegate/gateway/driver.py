@@ -151,12 +151,15 @@ class Driver:
             # The abort's grace has begun to run.
             self._set_timer()
 
-    def again(self, request_id: int, cause: Outcome, now: float, applicant: Applicant) -> Refuse | None:
-        """Ask for one more attempt on another replica, after ``settle``.
+    def again(
+        self, request_id: int, cause: Outcome, now: float, applicant: Applicant, written_tokens: int = 0
+    ) -> Refuse | None:
+        """Ask for one more attempt on another replica, after ``settle``; ``written_tokens``: of a stream that is to
+        go on there.
 
         It comes by callback, at once; a refusal is returned instead, since the client is told of the failure.
         """
-        decision = self._path.again(request_id, cause, now)
+        decision = self._path.again(request_id, cause, now, written_tokens=written_tokens)
         if isinstance(decision, Refuse):
             return decision
         applicant.on_decision(decision)

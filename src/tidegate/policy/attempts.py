@@ -8,7 +8,7 @@ from math import ceil
 from tidegate.policy import closing
 from tidegate.policy.breaker import State
 from tidegate.policy.margin import Margin
-from tidegate.policy.marks import MarkKind, Marks
+from tidegate.policy.marks import Marks
 from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome, Verdict
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.record import Record
@@ -29,6 +29,7 @@ FEW_TOKENS = 8
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _CLOSED = State.CLOSED
 _OK, _BAD, _DROP, _SAMPLE = Outcome.OK, Verdict.BAD, LimitSignal.DROP, LimitSignal.SAMPLE
+_CONNECT_FAILED = Outcome.CONNECT_FAILED
 _RESERVED, _USED = PermitState.RESERVED, PermitState.USED
 _ABORTING, _SETTLED = PermitState.ABORTING, PermitState.SETTLED
 
@@ -90,14 +91,21 @@ class Attempts:
         if permit.state is not _RESERVED:
             raise ValueError(f"first token for permit {permit.id}, which is {permit.state.value}")
         replica, seconds = self._holders[permit.id], now - permit.admitted_at
-        permit.first_token_at = record.first_token_at = now
+        permit.first_token_at = now
+        # A continued stream had its first token long ago.
+        is_first = record.first_token_at == 0.0
+        if is_first:
+            record.first_token_at = now
         if record.request.streaming and replica.may_learn(now):
             predicted_s = replica.first_token.predict_s(permit.pending_tokens)
             replica.limit.record(_SAMPLE, seconds, predicted_s, now)
             replica.learn_first_token(permit, seconds)
             self.timeouts.learn(permit.timing_key, Phase.FIRST_BYTE, seconds, now)
         replica.started(permit)
-        closing.judge_margin(self.margin, record, now)
+        if permit.probe:
+            self._pass_probe(permit, replica, seconds, now)
+        if is_first:
+            closing.judge_margin(self.margin, record, now)
 
     def grow(self, permit: Permit, request: Request, upstream: Upstream, output_tokens: int) -> None:
         """A running answer has so many tokens by now: what outgrew its reservation gets more of it, though
@@ -131,14 +139,16 @@ class Attempts:
         record.live_permits -= 1
         streaming = record.request.streaming
         self._judge(permit, record, replica, upstream, outcome, now)
-        if outcome is _OK:
+        if outcome is _OK and not record.continuations:
             if replica.may_learn(now):
                 self._learn(permit, record, replica, upstream, now, worst_gap_s)
         else:
             closing.teach(self.timeouts, permit, outcome, streaming, now)
-        if effect.counts_against_client and record.request.session is not None:
-            self.marks.strike(MarkKind.SESSION, record.request.session, now)
-        if permit.first_token_at == 0.0:
+        if effect.counts_against_client:
+            self.marks.note_timeout(record.request, now)
+        elif self.marks.is_counting and outcome is _OK:
+            self.marks.note_success(record.request)
+        if record.first_token_at == 0.0:
             closing.judge_margin(self.margin, record, now)
         replica.let_go(permit, still_running=still_running, now=now)
         if still_running:
@@ -156,11 +166,27 @@ class Attempts:
         weighed = slow or effect.breaker is _BAD
         may_open = weighed and upstream is not None and upstream.may_open(replica)
         breaker, before = replica.breaker, replica.breaker.generation
-        breaker.record(permit.generation, effect.breaker, now, slow=slow, may_open=may_open)
+        breaker.record(
+            permit.generation,
+            effect.breaker,
+            now,
+            slow=slow,
+            may_open=may_open,
+            probe=permit.probe,
+            unreachable=outcome is _CONNECT_FAILED,
+        )
         if breaker.generation != before and breaker.state is _CLOSED:
             replica.start_slowly(now)
         if effect.limit is _DROP:
             replica.limit.record(_DROP, 0.0, 0.0, now)
+
+    def _pass_probe(self, permit: Permit, replica: Replica, first_byte_s: float, now: float) -> None:
+        """A probe that streams is judged by its first byte: its end may be minutes away."""
+        permit.probe = False
+        before = replica.breaker.generation
+        replica.breaker.answered(permit.generation, now, slow=first_byte_s > permit.slow_after_s)
+        if replica.breaker.generation != before and replica.breaker.state is _CLOSED:
+            replica.start_slowly(now)
 
     def _learn(
         self,

@@ -80,6 +80,8 @@ class Effect:
     """The gateway may try another replica, before the first byte and within the allowance."""
     counts_against_client: bool
     """A timeout that the session's high-risk mark counts (SPEC S0-41)."""
+    resume: bool = False
+    """A stream that ended so may be continued on another replica, where its route asks for that."""
 
 
 _G, _B, _S = Verdict.GOOD, Verdict.BAD, Verdict.SILENT
@@ -97,9 +99,9 @@ EFFECTS: dict[Outcome, Effect] = {
     Outcome.PUSHBACK: Effect(_S, _DROP, _N, _REFUND, True, False),
     Outcome.CONNECT_FAILED: Effect(_B, _IGNORE, _N, _REFUND, True, False),
     Outcome.ENGINE_ERROR: Effect(_B, _IGNORE, _N, _REFUND, True, False),
-    Outcome.CUT: Effect(_B, _IGNORE, _N, _SETTLE, False, False),
+    Outcome.CUT: Effect(_B, _IGNORE, _N, _SETTLE, False, False, True),
     Outcome.FIRST_BYTE_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True),
-    Outcome.GAP_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True),
+    Outcome.GAP_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True, True),
     Outcome.TOTAL_TIMEOUT: Effect(_S, _IGNORE, _C, _SETTLE, False, True),
     Outcome.INVALID_OUTPUT: Effect(_B, _IGNORE, _N, _SETTLE, False, False),
     Outcome.SHUTDOWN: Effect(_S, _IGNORE, _N, _SETTLE, False, False),

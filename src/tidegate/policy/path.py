@@ -15,11 +15,12 @@ from tidegate.policy.attempts import Attempts
 from tidegate.policy.change import Diff, Drain
 from tidegate.policy.classes import INTERACTIVE, classify
 from tidegate.policy.decisions import Admit, Alteration, Answer, Decision, Reason, Refuse, Verdict, Wait
+from tidegate.policy.elsewhere import Elsewhere
 from tidegate.policy.ladder import Ladder
 from tidegate.policy.line import Charge
 from tidegate.policy.margin import Margin
 from tidegate.policy.marks import Marks
-from tidegate.policy.outcomes import EFFECTS, Outcome
+from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.patience import client_limit
 from tidegate.policy.permit import Permit, Progress
@@ -57,6 +58,7 @@ class Path:
         self.margin = Margin(config.margin)
         self.waiting = Waiting(self.margin)
         self.allowance = RetryAllowance(config.retries, now)
+        self.elsewhere = Elsewhere(self.allowance, self.waiting)
         self.repeats = Repeats()
         self.attempts = Attempts(self.timeouts, self.margin, self.marks)
         self._open: dict[int, Record] = {}
@@ -231,6 +233,7 @@ class Path:
         refusal = entry.validity(request, upstream, upstream.reserved_output(request))
         if refusal is None:
             return None
+        self.marks.note_over_length(request, now)
         upstream.queue.leave(self._tickets.pop(ticket_id), now)
         return self._refuse(record, refusal, now)
 
@@ -252,24 +255,21 @@ class Path:
             self.attempts.first_token(permit, record, now)
             self._moved(permit.upstream)
 
-    def again(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
-        """One more attempt elsewhere after ``cause``. Never waits, so it cannot deadlock."""
+    def again(self, request_id: int, cause: Outcome, now: float, *, written_tokens: int = 0) -> Admit | Answer | Refuse:
+        """One more attempt elsewhere after ``cause``. Never waits, so it cannot deadlock. ``written_tokens``: the
+        stream that was cut had so many, and goes on there; such a request does not walk the ladder."""
         record = self._open[request_id]
         upstream = self.upstreams.get(record.request.upstream)
         if upstream is None:
             return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL), now)
-        if record.live_permits or record.attempts != 1 or record.first_token_at or not EFFECTS[cause].retry:
-            raise ValueError(f"request {request_id} may not be tried again after {cause.value}")
-        refusal = entry.deadline(record.request, now)
-        if refusal is not None:
-            return self._refuse(record, refusal, now)
-        output_tokens = upstream.reserved_output(record.request)
-        replica = upstream.choose(record.request, output_tokens, now, record.replica)
-        if isinstance(replica, Replica) and self.allowance.spend(now):
-            return self._place(record, upstream, replica, output_tokens, now)
-        # What finds no place spends nothing.
-        reason = Reason.NO_REPLICA if isinstance(replica, Reason) else Reason.RETRY_ALLOWANCE
-        return self._refuse(record, Refuse(reason, self.waiting.drain_s(record, upstream, now)), now)
+        self.elsewhere.claim(record, cause, written_tokens)
+        found = self.elsewhere.find(record, upstream, now)
+        if not isinstance(found, Refuse):
+            return self._place(record, upstream, *found, now)
+        if written_tokens:
+            record.refused = found.reason
+            return found
+        return self._refuse(record, found, now)
 
     def settle(
         self,
@@ -373,7 +373,7 @@ class Path:
             "waiting": len(self._tickets),
             **self.attempts.view(now),
             "retry_allowance": self.allowance.left,
-            "marks": len(self.marks.live(now)),
+            **self.marks.view(now),
             "cache": self.ladder.answers.view(),
             **snapshot.view(self.upstreams, now),
             "quota": self.quota.view(),

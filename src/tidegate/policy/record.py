@@ -46,5 +46,9 @@ class Record:
     """Attempts that are not settled; 0 in a closed record."""
     is_prompt_told: bool = False
     """``prompt_tokens`` is what the engine reported, and no longer an estimate or a count of ours."""
+    is_retried: bool = False
+    """Its one retry was asked for."""
+    continuations: int = 0
+    """How often its stream was to go on elsewhere."""
     cached_tokens: int = 0
     """Of the prompt, what the replica was expected to hold already."""

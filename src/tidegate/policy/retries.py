@@ -16,10 +16,14 @@ class RetriesConfig:
     ratio: float = 0.1
     floor_per_s: float = 1.0
     most: float = 100.0
+    most_continuations: int = 2
+    """How often one stream may be continued on another replica; each costs a retry."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ratio <= 1 or self.floor_per_s < 0 or self.most < 1:
-            raise ValueError(f"retries need 0 <= ratio <= 1, floor_per_s >= 0 and most >= 1: {self}")
+        if not 0 <= self.ratio <= 1 or self.floor_per_s < 0 or self.most < 1 or self.most_continuations < 0:
+            raise ValueError(
+                f"retries need 0 <= ratio <= 1, floor_per_s >= 0, most >= 1 and most_continuations >= 0: {self}"
+            )
 
 
 class RetryAllowance:
