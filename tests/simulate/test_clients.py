@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.simulate.scripted_front import ScriptedFront, demand, visit_of
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
-from tidegate.simulate.visit import Call, Ending
+from tidegate.simulate.visit import Call, Demand, Ending, Visit
 
 
 def ignore(call: Call, number: int, clients: Clients, clock: Clock) -> None:
@@ -106,3 +107,48 @@ def test_a_user_of_a_closed_loop_calls_again_when_the_last_request_has_ended() -
     assert front.opened == [0.0, 0.0, 1.0, 1.0, 2.0]
     assert [visit.demand.at for visit in clients.visits] == front.opened
     assert clients.live == 0
+
+
+def chained(*, deadline_s: float | None) -> Demand:
+    last = replace(demand(), index=1, chain=0, at=0.5)
+    return replace(demand(), chain=0, then=last, worthless_after_s=deadline_s)
+
+
+def play_chain(script: Callable[[Call, int, Clients, Clock], None], first: Demand) -> tuple[list[Visit], ScriptedFront]:
+    clock = Clock()
+    clients = Clients(clock, 2)
+    front = ScriptedFront(lambda call, number: script(call, number, clients, clock))
+    clients.start(front, [first])
+    clock.run()
+    assert clients.live == 0
+    return clients.visits, front
+
+
+def test_the_next_call_of_a_chain_begins_when_the_one_before_was_answered_and_has_what_is_left_of_its_time() -> None:
+    def answer(call: Call, _number: int, clients: Clients, clock: Clock) -> None:
+        clock.schedule(clock.now + 1.0, clients.answered, call, 10)
+
+    visits, front = play_chain(answer, chained(deadline_s=4.0))
+    assert front.opened == [0.0, 1.5]
+    assert visits[1].demand.worthless_after_s == 2.5
+    assert play_chain(answer, chained(deadline_s=None))[1].opened == [0.0, 1.5]
+
+
+def test_a_chain_ends_with_a_call_that_failed_or_when_its_time_is_up() -> None:
+    def refuse(call: Call, _number: int, clients: Clients, _clock: Clock) -> None:
+        clients.refused(call, None)
+
+    def answer_late(call: Call, _number: int, clients: Clients, clock: Clock) -> None:
+        clock.schedule(clock.now + 1.0, clients.answered, call, 10)
+
+    assert len(play_chain(refuse, chained(deadline_s=4.0))[0]) == 1
+    assert len(play_chain(answer_late, chained(deadline_s=1.5))[0]) == 1
+
+
+def test_the_user_of_a_chain_is_gone_at_its_deadline_also_from_an_answer_that_has_begun() -> None:
+    def begin(call: Call, _number: int, clients: Clients, _clock: Clock) -> None:
+        clients.first_token(call)
+
+    visits, front = play_chain(begin, chained(deadline_s=3.0))
+    assert len(front.left) == 1
+    assert (visits[0].ending, visits[0].ended_at) == (Ending.TIMEOUT, 3.0)

@@ -59,6 +59,58 @@ def test_silence_is_followed_by_two_hundred_requests_in_one_second() -> None:
     assert max(times) < 4.0
 
 
+@pytest.mark.parametrize(
+    ("name", "step_s", "light"),
+    [("campaign", 17.0, 2), ("campaign@one-light", 15.0, 1), ("retry-storm@light", 10.0, 2)],
+)
+def test_engines_of_a_lighter_model_stand_last_and_take_a_quarter_of_the_time(
+    name: str, step_s: float, light: int
+) -> None:
+    scenario = find_scenario(name).build(1)
+    assert scenario.burst is not None
+    assert scenario.burst.end_s - scenario.burst.start_s == step_s
+    assert scenario.models == ("model",) * 4 + ("light",) * light
+    assert scenario.light_models == {"model": "light"}
+    assert scenario.main_engines == scenario.engines[:4]
+    lighter, main = scenario.engines[4].step, scenario.engines[0].step
+    assert lighter.fixed_ps / main.fixed_ps == pytest.approx(0.25)
+    assert lighter.prefill_ps / main.prefill_ps == pytest.approx(0.25)
+
+
+def test_only_who_asks_for_them_gets_the_engines_of_a_lighter_model() -> None:
+    scenario = find_scenario("agent-chain").build(1)
+    clock = Clock()
+    stage = Stage(scenario, 1, clock, Clients(clock, 2))
+    assert [each.name for each in replicas_of(stage)] == ["retrieve-0", "plan-0", "tool-0", "answer-0"]
+    light = replicas_of(stage, with_light=True)[4:]
+    assert [each.model for each in light] == ["retrieve-light", "plan-light", "tool-light", "answer-light"]
+
+
+def test_a_user_of_an_agent_has_four_calls_of_which_each_begins_with_the_one_before() -> None:
+    scenario = find_scenario("agent-chain").build(1)
+    first = scenario.demands[7]
+    steps = [first]
+    while (then := steps[-1].then) is not None:
+        steps.append(then)
+    assert [each.label for each in steps] == ["retrieve", "plan", "tool", "answer"]
+    assert {each.chain for each in steps} == {7}
+    assert len({each.index for each in steps}) == 4
+    assert [each.at for each in steps[1:]] == [0.0] * 3
+
+
+def test_the_evening_mixes_long_essays_in_and_the_fallback_loses_its_speed() -> None:
+    essays = find_scenario("essay-peak").build(1)
+    assert essays.burst is not None
+    inside = [each for each in essays.demands if essays.burst.start_s <= each.at < essays.burst.end_s]
+    labels = Counter(each.label for each in inside)
+    assert labels["long"] / labels.total() == pytest.approx(0.19, abs=0.02)
+    outside = essays.demands[: essays.demands.index(inside[0])]
+    assert {each.label for each in outside} == {"short"}
+    assert float(essays.notes["capacity_mixed_per_s"]) < 120 < float(essays.notes["capacity_short_per_s"])
+    (fault,) = find_scenario("fallback").build(1).faults
+    assert (fault.at, fault.replica, fault.factor) == (20.0, 0, 10.0)
+
+
 def test_the_giant_comes_among_99_shorts_or_not_at_all() -> None:
     for variant, giants in (("", 1), ("@group", 1), ("@spread", 1), ("@without", 0)):
         demands = find_scenario(f"giant-and-99{variant}").build(1).demands
@@ -106,7 +158,11 @@ def test_a_replay_reads_the_folder_that_the_user_names(tmp_path: Path, monkeypat
         ("azure-conv@inf", "number above 0"),
         ("giant-and-99@twice", "choose one of giant-and-99@group"),
         ("campaign-bare@2", "choose one of campaign-bare, campaign-bare@heedless"),
-        ("silence-then-200@2", "takes no argument"),
+        ("essay-peak@2", "at most 1"),
+        ("agent-chain@0", "number above 0"),
+        ("fallback@2", "takes no argument"),
+        ("campaign@two", "choose one of campaign, campaign@one-light"),
+        ("silence-then-200@2", "choose one of silence-then-200"),
     ],
 )
 def test_a_name_that_is_not_known_is_answered_with_what_is(name: str, message: str | None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,6 @@ from tidegate.simulate.comparison import Cell, Comparison
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
 BAR_COLUMNS = 40
-FIRST_COLUMNS = 7
-"""In the first of two tables."""
 
 Row = Mapping[str, Any]
 
@@ -33,8 +32,19 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "recovery": lambda row: _time(row, row["recovery_s"]),
     "refused p95": lambda row: _time(row, row["refused_after_s"]["p95"], 3),
     "per s": lambda row: _time(row, row["throughput_per_s"]),
+    "degraded": lambda row: _percent(row["degraded"] / row["offered"] if row["offered"] else 0.0),
+    "of burst": lambda row: _known_percent((row["burst"] or {}).get("degraded_rate")),
+    "std ratio": lambda row: _time(row, row["p95_std_ratio"], 1),
+    "in time": lambda row: _known_percent(_timely(row, "burst_rate") or _timely(row, "rate")),
+    "time p99": lambda row: _time(row, _timely(row, "p99_s")),
+    "worst errors": lambda row: _known_percent(row["worst"]["errors_rate"]),
+    "worst of burst": lambda row: _known_percent(row["worst"]["degraded_rate"]),
+    "worst recovery": lambda row: _time(row, row["worst"]["recovery_s"]),
+    "worst ratio": lambda row: _time(row, row["worst"]["p95_std_ratio"], 1),
 }
-"""Of the table; seconds unless they are shares."""
+"""Of the table; seconds unless they are shares. ``std ratio``: native's P95 std by one's own."""
+TABLES = (7, 6, 5, 4)
+"""So many columns in each table under the other; of the last two, only what is about something."""
 TIMELESS = ("bound", "bound:tokens", "bound:blind")
 """They answer at once, so their times mean nothing."""
 
@@ -45,8 +55,8 @@ def print_comparison(found: Comparison, plot: Path | None) -> None:
         cells = [*found.of_scenario(scenario)]
         notes = "".join(f", {name} {value}" for name, value in found.notes[scenario].items())
         console.print(f"{scenario}: simulated, medians of {len(found.seeds)} seed(s){notes}", soft_wrap=True)
-        console.print(_figures(cells, [*COLUMNS][:FIRST_COLUMNS]))
-        console.print(_figures(cells, [*COLUMNS][FIRST_COLUMNS:]))
+        for columns in _tables(cells, len(found.seeds)):
+            console.print(_figures(cells, columns))
         console.print(_breakdown(cells, "classes", "kind"))
         console.print(_breakdown(cells, "prompt_lengths", "prompt tokens"))
         for cell in cells:
@@ -58,6 +68,23 @@ def print_comparison(found: Comparison, plot: Path | None) -> None:
     console.print(f"traffic: {found.source}", soft_wrap=True)
     if plot is not None:
         console.print(f"pictures: {plot}", soft_wrap=True)
+
+
+def _tables(cells: list[Cell], seeds: int) -> Iterator[list[str]]:
+    names = iter(COLUMNS)
+    first, second, lesser, worst = ([*islice(names, count)] for count in TABLES)
+    yield first
+    yield second
+    if any(cell.figures["degraded"] or _timely(cell.figures, "rate") is not None for cell in cells):
+        yield lesser
+    if seeds > 1:
+        yield worst
+
+
+def _timely(row: Row, name: str) -> float | None:
+    """Of answers, or of whole chains of them."""
+    found: float | None = (row.get("done_in_time") or row.get("chains") or {}).get(name)
+    return found
 
 
 def _empty(*heads: str) -> Table:
@@ -111,6 +138,10 @@ def _bar(share: float) -> str:
 
 def _two_shares(group: Row) -> str:
     return f"{group['in_slo_rate'] * 100:.1f} / {group['served_rate'] * 100:.1f}"
+
+
+def _known_percent(share: float | None) -> str:
+    return "-" if share is None else _percent(share)
 
 
 def _percent(share: float) -> str:

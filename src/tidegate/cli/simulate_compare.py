@@ -11,6 +11,7 @@ from tidegate.cli.options import AsJson, Schema, print_json, print_schema
 from tidegate.errors import ConfigError
 from tidegate.simulate import comparison, page
 from tidegate.simulate.comparison import Comparison
+from tidegate.simulate.over_seeds import SCHEMA as OVER_SEEDS
 from tidegate.simulate.report import SCHEMA
 
 FIELDS = {
@@ -43,7 +44,8 @@ def compare(
     Several loads give curves over the load; two kinds of requests with objectives of their own give a frontier.
     """
     if schema:
-        print_schema(FIELDS | {"rows[]": FIELDS["rows[]"] + ", ".join(SCHEMA)})
+        beside = "".join(f"; and {name}: {meaning}" for name, meaning in OVER_SEEDS.items())
+        print_schema(FIELDS | {"rows[]": FIELDS["rows[]"] + ", ".join(SCHEMA) + beside})
         return
     if scenario is None:
         raise ConfigError(["simulate compare: name a scenario; tidegate simulate lists them"])

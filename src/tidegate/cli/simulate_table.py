@@ -73,7 +73,7 @@ def _rows(row: dict[str, Any]) -> dict[str, str]:
         "answers per second": _seconds(row["throughput_per_s"]),
         "refused after p50/p95 (s)": " / ".join(_milliseconds(row["refused_after_s"][name]) for name in ("p50", "p95")),
         "engine preemptions": f"{row['preemptions']:g}",
-    }
+    } | _lesser(row)
     for name, figures in row["classes"].items():
         in_slo, tail = _percent(figures["in_slo_rate"]), _seconds(figures["ttft_p95_s"])
         rows[f"{name}: in SLO, TTFT p95 (s)"] = f"{in_slo}, {tail}"
@@ -87,6 +87,25 @@ def _rows(row: dict[str, Any]) -> dict[str, str]:
         rows["worst gap of a tenant (tokens)"] = "-" if gap is None else f"{gap:.0f}"
     rows |= _memory(row.get("memory") or {}) | _pool(row.get("pool") or {})
     rows["simulated in (s)"] = _seconds(row["wall_s"])
+    return rows
+
+
+def _lesser(row: dict[str, Any]) -> dict[str, str]:
+    """Degraded answers, and answers in time where the scenario names one."""
+    rows = {}
+    if row["degraded"]:
+        of_burst = (row.get("burst") or {}).get("degraded_rate")
+        rows["degraded, of the burst"] = f"{row['degraded']:g}" + (
+            "" if of_burst is None else f", {_percent(of_burst)}"
+        )
+    for name, key in (("answers", "done_in_time"), ("chains", "chains")):
+        found = row.get(key)
+        if found:
+            in_burst = found.get("burst_rate")
+            shares = _percent(found["rate"]) + ("" if in_burst is None else f", {_percent(in_burst)} in the burst")
+            rows[f"{name} within {found['limit_s']:g} s"] = f"{shares}; p99 {_seconds(found.get('p99_s'))}"
+    if row.get("calm_ratio") is not None:
+        rows["E2E p99 by the calm mean"] = f"{row['calm_ratio']:.1f}"
     return rows
 
 

@@ -21,13 +21,22 @@ SCHEMA: dict[str, str] = {
 
 
 def classes(visits: Sequence[Visit], slo: Slo) -> dict[str, Any]:
-    return {label: _class(group, slo) for label, group in _groups(visits, lambda visit: visit.demand.label).items()}
+    return {label: _class(group, slo) for label, group in by_kind(visits).items()}
 
 
 def prompt_lengths(visits: Sequence[Visit], slo: Slo) -> dict[str, Any]:
+    return {name: _length(group, slo) for name, group in by_length(visits).items()}
+
+
+def by_kind(visits: Sequence[Visit]) -> dict[str, list[Visit]]:
+    return _groups(visits, lambda visit: visit.demand.label)
+
+
+def by_length(visits: Sequence[Visit]) -> dict[str, list[Visit]]:
+    """The shortest first."""
     groups = _groups(visits, lambda visit: _bucket(visit.demand.prompt_tokens))
     names = [_bucket(end) for end in (*PROMPT_LENGTHS, PROMPT_LENGTHS[-1] + 1)]
-    return {name: _length(groups[name], slo) for name in names if name in groups}
+    return {name: groups[name] for name in names if name in groups}
 
 
 def _bucket(prompt_tokens: int) -> str:

@@ -4,6 +4,7 @@ A client leaves when no token has come ``patience_s`` after its call, and calls 
 ``retry_delay_s`` under the same request key, up to ``tries`` calls. A refused client comes back after
 the larger of that delay and Retry-After, as stock OpenAI SDKs do: they ignore a Retry-After over
 60 s, and do not come back when told that it is useless. An answer that breaks off is not repeated.
+Of a chain, each call is made when the one before was answered, and its user is gone when the whole has taken too long.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class Clients:
         self._calls += 1
         call = Call(self._calls, visit, self._clock.now)
         self._clock.schedule(call.at + visit.demand.patience_s, self._lose_patience, call)
+        if visit.demand.chain is not None and visit.demand.worthless_after_s is not None:
+            self._clock.schedule(visit.demand.at + visit.demand.worthless_after_s, self._lose_interest, call)
         self._front.open(call)
 
     def _lose_patience(self, call: Call) -> None:
@@ -97,6 +100,13 @@ class Clients:
                 self._come_back(call.visit, Ending.TIMEOUT, 0.0)
             else:
                 self._end(call.visit, Ending.TIMEOUT)
+
+    def _lose_interest(self, call: Call) -> None:
+        """The chain's time is up: gone, whether or not the answer has begun."""
+        if call.is_open:
+            call.is_open = False
+            self._front.leave(call)
+            self._end(call.visit, Ending.TIMEOUT)
 
     def _come_back(self, visit: Visit, ending: Ending, pause_s: float) -> None:
         if visit.calls >= self._tries:
@@ -109,6 +119,19 @@ class Clients:
         self.live -= 1
         visit.ending = ending
         visit.ended_at = self._clock.now
+        self._go_on(visit)
         following = next(self._next, None)
         if following is not None:
             self._expect(replace(following, at=self._clock.now))
+
+    def _go_on(self, visit: Visit) -> None:
+        """The next call of a chain, unless this one failed or the chain has no time left."""
+        demand, now = visit.demand, self._clock.now
+        if demand.then is None or not visit.is_answered:
+            return
+        at, left_s = now + demand.then.at, demand.then.worthless_after_s
+        if demand.worthless_after_s is not None:
+            left_s = demand.at + demand.worthless_after_s - at
+            if left_s <= 0:
+                return
+        self._expect(replace(demand.then, at=at, worthless_after_s=left_s))

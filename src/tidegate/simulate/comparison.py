@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.simulate.course import Course, course
+from tidegate.simulate.over_seeds import against_native, worst
 from tidegate.simulate.report import report
 from tidegate.simulate.run import Run
 from tidegate.simulate.summary import medians
@@ -69,13 +70,18 @@ def compare(
     """Play everything; ``tell`` hears what comes next. Raises ConfigError for a name that is not known."""
     found = Comparison(loads_of(text), list(policies), seeds)
     for scenario in found.scenarios:
+        reports: dict[str, list[dict[str, Any]]] = {}
+        courses: dict[str, Course] = {}
         for policy in policies:
             tell(f"{scenario} under {policy}")
             runs = runs_of(scenario, policy, seeds)
-            reports = [report(run) for run in runs]
-            _note(found, scenario, runs[0], reports[0])
-            merged = medians(reports)
-            found.cells.append(Cell(scenario=scenario, policy=policy, figures=merged, course=course(runs[0].visits)))
+            reports[policy] = [report(run) for run in runs]
+            courses[policy] = course(runs[0].visits)
+            _note(found, scenario, runs[0], reports[policy][0])
+        against_native(reports)
+        for policy, each in reports.items():
+            figures = medians(each) | {"worst": worst(each)}
+            found.cells.append(Cell(scenario=scenario, policy=policy, figures=figures, course=courses[policy]))
     return found
 
 

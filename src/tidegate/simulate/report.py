@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from tidegate.simulate import breakdown, memory_figures, tenant_figures
+from tidegate.simulate import breakdown, burst_figures, memory_figures, promptness, tenant_figures
 from tidegate.simulate.baselines.bound import FORMULA
 from tidegate.simulate.figures import (
     e2e_s,
@@ -69,6 +69,10 @@ SCHEMA: dict[str, str] = {
     "jitter_ratio": "P99 ÷ P50 of e2e_s; null when nothing was answered, or by a bound that takes no time",
     "recovery_s": "seconds from the end of the burst to the end of the last 1-s window (by first call, from the start "
     "of the burst on) whose P95 TTFT is above the SLO, an unanswered request counting as above; null without a burst",
+    "calm_ratio": "P99 of e2e_s ÷ the mean of the same requests each alone on an idle engine; null unless the scenario "
+    "works that out",
+    **burst_figures.SCHEMA,
+    **promptness.SCHEMA,
     **breakdown.SCHEMA,
     **tenant_figures.SCHEMA,
     **memory_figures.SCHEMA,
@@ -98,7 +102,7 @@ def report(run: Run) -> dict[str, Any]:
         "goodput_tokens": share(sum(map(tokens_of, good)), sum(map(tokens_of, visits))),
         "errors": _errors(visits),
         "retried_ok": sum(visit.calls > 1 for visit in answered),
-        "degraded": sum(visit.degraded is not None for visit in answered),
+        "degraded": sum(visit.is_degraded for visit in answered),
         "preemptions": run.preemptions,
         "ttft_s": percentiles([*map(ttft_s, answered)]),
         "e2e_s": spread(e2e),
@@ -107,6 +111,10 @@ def report(run: Run) -> dict[str, Any]:
         "p95_std_s": p95_std_s(visits),
         "jitter_ratio": _jitter_ratio(sorted(e2e)),
         "recovery_s": None if burst is None else _recovery_s(visits, slo, burst),
+        "calm_ratio": _calm_ratio(sorted(e2e), run.scenario.calm_e2e_s),
+        "burst": burst_figures.burst(visits, slo, burst),
+        "done_in_time": promptness.done_in_time(visits, run.scenario),
+        "chains": promptness.chains(visits, run.scenario),
         "classes": breakdown.classes(visits, slo),
         "prompt_lengths": breakdown.prompt_lengths(visits, slo),
         "tenants": tenant_figures.tenants(visits, slo),
@@ -129,6 +137,10 @@ def _errors(visits: Sequence[Visit]) -> dict[str, Any]:
 def _jitter_ratio(ordered: Sequence[float]) -> float | None:
     middle_s = quantile(ordered, 0.5) if ordered else 0.0
     return round(quantile(ordered, 0.99) / middle_s, 4) if middle_s else None
+
+
+def _calm_ratio(ordered: Sequence[float], calm_s: float | None) -> float | None:
+    return round(quantile(ordered, 0.99) / calm_s, 4) if ordered and calm_s else None
 
 
 def _throughput_per_s(visits: Sequence[Visit], answered: int) -> float:

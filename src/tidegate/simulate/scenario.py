@@ -73,6 +73,10 @@ class Scenario:
     """None: calls come at their times, whatever became of those before."""
     burst: Burst | None = None
     faults: tuple[Fault, ...] = ()
+    done_within_s: float | None = None
+    """In which a whole answer, or a whole chain of calls, is worth having; for the report. None: nothing is said."""
+    calm_e2e_s: float | None = None
+    """Mean time of a whole answer where nobody else asks, for the report; None: not worked out."""
     models: tuple[str, ...] = ()
     """What each engine serves, in their order; empty: all of them the one model."""
     light_models: dict[str, str] = field(default_factory=dict)

@@ -44,6 +44,10 @@ class Demand:
     """An objective of its own, for the report; None: the scenario's. A policy knows it by the class hint at most."""
     worthless_after_s: float | None = None
     """Seconds from the first call after which the answer is no good any more; the client says so (a deadline)."""
+    chain: int | None = None
+    """Of calls that one user makes one after the other: which chain this is a call of."""
+    then: Demand | None = None
+    """The next call of the chain, made when this one was answered; its ``at`` is the pause before it."""
 
 
 class Ending(Enum):
@@ -73,6 +77,11 @@ class Visit:
     @property
     def is_answered(self) -> bool:
         return self.ending is Ending.ANSWERED
+
+    @property
+    def is_degraded(self) -> bool:
+        """Answered by a rung of the degradation ladder."""
+        return self.degraded is not None
 
 
 @dataclass(slots=True)

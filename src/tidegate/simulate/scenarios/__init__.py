@@ -7,7 +7,10 @@ from difflib import get_close_matches
 
 from tidegate.errors import ConfigError
 from tidegate.simulate.scenario import ScenarioBuilder
+from tidegate.simulate.scenarios.agents import AgentChain
 from tidegate.simulate.scenarios.campaign import campaign, campaign_bare, retry_storm
+from tidegate.simulate.scenarios.essays import EssayPeak
+from tidegate.simulate.scenarios.fallback import Fallback
 from tidegate.simulate.scenarios.giant import GiantAmongShorts
 from tidegate.simulate.scenarios.jitter import Jitter
 from tidegate.simulate.scenarios.mixed import Mixed
@@ -27,6 +30,9 @@ SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "campaign-bare": campaign_bare,
     "retry-storm": retry_storm,
     "silence-then-200": SilenceThenBurst.parse,
+    "essay-peak": EssayPeak.parse,
+    "agent-chain": AgentChain.parse,
+    "fallback": Fallback.parse,
     "giant-and-99": GiantAmongShorts.parse,
     "three-models": ThreeModels.parse,
     "tight-memory": TightMemory.parse,
@@ -52,7 +58,14 @@ SCENARIO_HELP: dict[str, str] = {
     "retry-storm": "4 x A100 at 70 %, for 10 s 4.2 x that, clients leave after 5 s and call again at once; @zombie: "
     "engines that do not notice that clients left; @heeding: clients that heed Retry-After; @light: with engines of a "
     "lighter model",
-    "silence-then-200": "3 s of silence, then 200 requests in the fourth second",
+    "silence-then-200": "3 s of silence, then 200 requests in the fourth second; @light: with an engine of a lighter "
+    "model",
+    "essay-peak": "120 essays a second on two H100 that carry 230 short ones; for two minutes a part has 2 000 "
+    "characters (@S: a share of S); an engine of a lighter model for tidegate:ladder",
+    "agent-chain": "users of an agent, each four calls one after the other, wanted in 2 s; from 30 to 90 s the engine "
+    "of the first step is slow (@F: F x); engines of lighter models for tidegate:ladder",
+    "fallback": "one model whose every step takes ten times as long from 20 s on, answers wanted in 1.5 s; an engine "
+    "of a lighter model for tidegate:ladder",
     "giant-and-99": "a 12k prompt among 99 short ones; @spread over 10 s, @without the giant",
     "three-models": "images, small text and code on one A100's memory, with a surge of images; @K: K x the usual rate; "
     "policies: native and tidegate:isolated (a pool each), tidegate (one budget)",

@@ -10,6 +10,7 @@ from tidegate.simulate.arrivals import Kind, Mix, demands, poisson
 from tidegate.simulate.capacity import saturated_rate
 from tidegate.simulate.scenario import Burst, Scenario, Slo
 from tidegate.simulate.scenarios.arguments import one_of
+from tidegate.simulate.scenarios.lighter import LIGHT, lighter
 from tidegate.simulate.streams import stream
 from tidegate.simulate.visit import MODEL, Demand
 
@@ -17,8 +18,6 @@ MIX = (
     Kind("short", 0.8, prompt=(150, 450), output=(75, 225)),
     Kind("long", 0.2, prompt=(2400, 3600), output=(300, 500)),
 )
-LIGHT, LIGHT_STEP = "light", 0.25
-"""What the lighter model is called, and its step time as a part of the main model's."""
 CAPACITY_SAMPLE = 4000
 """Requests whose saturated run gives the capacity; more change it by less than 1 %."""
 
@@ -58,7 +57,7 @@ class Campaign:
         return Scenario(
             name=self.name,
             engines=(replace(engine, notices_aborts=self.notices_aborts),) * self.engines
-            + (replace(engine, step=engine.step.slowed(LIGHT_STEP), chunk_tokens=2048),) * self.light,
+            + (lighter(engine),) * self.light,
             models=(MODEL,) * self.engines + (LIGHT,) * self.light,
             light_models={MODEL: LIGHT} if self.light else {},
             demands=self._hasty(demands(Mix(MIX, stream(seed, "lengths")).at(times), seed, self.patience_s)),
