@@ -63,6 +63,9 @@ REQUESTS = [
     post(chat(), headers="x-stainless-read-timeout: 0.5\r\nx-request-id: same\r\n"),
     post({"model": "m", "prompt": "x" * 9000}, "/v1/completions"),
     post(b"no json"),
+    post(chat(), headers="idempotency-key: a\r\n"),
+    post(chat(stream=True), headers="idempotency-key: b\r\n"),
+    post(chat(n=2), headers="idempotency-key: b\r\n"),
     get("/health"),
     get("/v1/files"),
     post(chat())[:-7],
@@ -124,7 +127,8 @@ def test_nothing_is_left_open_after_any_misbehaviour(seed: int, sequences: int) 
             view = stand.path.view(stand.loop.time())
             assert (view["open_requests"], view["waiting"], stand.driver.waiting) == (0, 0, 0)
             assert len({row.id for row in stand.rows}) == len(stand.rows)
-            assert len([row for row in stand.rows if row.upstream]) == len(stand.noted.offered)
+            offered = [row for row in stand.rows if row.upstream and not row.reuse]
+            assert len(offered) == len(stand.noted.offered)
 
     run_virtually(main())
 
@@ -137,6 +141,10 @@ def test_a_finished_request_is_freed_without_the_collector() -> None:
             for body in (chat(), chat(stream=True), chat(model="nobody")):
                 engine.script = lambda request: [0.1, WHOLE]
                 client.send(post(body))
+                await stand.until(lambda: not stand.gateway.open_requests and bool(client.answers))
+                client.answers.clear()
+            for key in ("a", "a", "b"):
+                client.send(post(chat(), headers=f"idempotency-key: {key}\r\n"))
                 await stand.until(lambda: not stand.gateway.open_requests and bool(client.answers))
                 client.answers.clear()
             broken = stand.client()

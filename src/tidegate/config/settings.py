@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr
 
 from tidegate.config.balance import Balance
+from tidegate.config.idempotency import Idempotency
 from tidegate.config.ladder import Ladder, Retries
 from tidegate.config.lens import Lens
 from tidegate.config.limits import Limits
@@ -23,6 +24,7 @@ from tidegate.config.slots import Slots
 from tidegate.config.tail import Marks, Tail
 from tidegate.config.upstreams import Upstream
 from tidegate.policy.balance.balancer import BalanceConfig
+from tidegate.policy.idempotency import IdempotencyConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.marks import MarksConfig
 from tidegate.policy.quota import QuotaConfig
@@ -62,6 +64,7 @@ class Settings(Section):
     balance: Balance = BalanceConfig()
     ladder: Ladder = LadderConfig()
     retries: Retries = RetriesConfig()
+    idempotency: Idempotency = IdempotencyConfig()
     quota: Quota = QuotaConfig()
     tenants: Tenants = Field(default_factory=dict)
     """Tenants that differ from the others, by the name that their API keys give."""

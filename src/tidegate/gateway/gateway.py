@@ -11,21 +11,25 @@ from tidegate.errors import ConfigError
 from tidegate.gateway.access import Access
 from tidegate.gateway.call import Call
 from tidegate.gateway.client_connection import ClientConnection
+from tidegate.gateway.continuation import Terms, terms_of
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
 from tidegate.gateway.exchange import Exchange
 from tidegate.gateway.intake import Intake, RejectedError
 from tidegate.gateway.journal import Journal
+from tidegate.gateway.keyed_calls import KeyedCalls
 from tidegate.gateway.local_answers import LocalAnswers, path_of
 from tidegate.gateway.pool import Dial, Pool
+from tidegate.gateway.reply import Reply
 from tidegate.gateway.routes import PASSED_METHODS, ROUTES, Route, passed_through
 from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.tally import Counting, Tallied, Tally
-from tidegate.gateway.weighing import Weighing
+from tidegate.gateway.weighing import Holder, Weighing
 from tidegate.policy.decisions import Reason
 from tidegate.policy.request import Request
 from tidegate.wire.errors import Mistake
+from tidegate.wire.header_names import IDEMPOTENCY_KEY
 from tidegate.wire.requests import Incoming
 
 WORTH_TOKENS = 1024
@@ -64,6 +68,7 @@ class Gateway:
         )
         self._answers = LocalAnswers(self._shared)
         self.access = Access(settings.api_keys, settings.trusted_proxies)
+        self._keyed = KeyedCalls(self._shared, settings.idempotency)
         self._intake = Intake(self.access, self._shared.ratios, models, around.draws, settings.asks_usage)
         self._take(settings)
 
@@ -91,8 +96,10 @@ class Gateway:
         self._intake.ask_for(settings.path.classes.headers)
         self._intake.balanced = _balanced(settings)
         self._keeps_answers = settings.is_cache_enabled
+        self._shared.continued = _continued(settings)
         self._shared.journal.are_rows_sent = settings.are_rows_sent
         self._answers.serve(self.access, self._intake.models)
+        self._keyed.answers.reconfigure(settings.idempotency)
         self._around.tally.serve(settings.endpoints, settings.path.replicas)
         old = self._shared.pools
         self._shared.pools = {}
@@ -147,12 +154,22 @@ class Gateway:
         request, call = self._intake.read(incoming, route, request_id, connection.source, number, now)
         if self._keeps_answers:
             request.cache_key = self._intake.cache_key(request, call)
-        reply, counting = self._answers.reply(connection, incoming), self._count(request, call)
+        reply = self._answers.reply(connection, incoming)
+        if IDEMPOTENCY_KEY in incoming.fields and self._keyed.takes(incoming):
+            audience = self._keyed.take(connection, call, request, reply)
+            if audience is not None:
+                self._start(audience, call, request, audience)
+        else:
+            self._start(connection, call, request, reply)
+
+    def _start(self, holder: Holder, call: Call, request: Request, reply: Reply) -> None:
+        """``holder`` hears of the end, ``reply`` takes the answer."""
+        counting = self._count(request, call)
         if counting is not None:
-            Weighing(self._shared, connection, call, request, reply).start(counting)
+            Weighing(self._shared, holder, call, request, reply).start(counting)
             return
-        exchange = Exchange(self._shared, connection, call, request, reply)
-        connection.attach(exchange)
+        exchange = Exchange(self._shared, holder, call, request, reply)
+        holder.attach(exchange)
         exchange.start()
         if exchange.ticket is not None and request.prompt_tokens >= WORTH_TOKENS:
             self._count_waiting(request, call, exchange.ticket)
@@ -209,6 +226,8 @@ class Gateway:
             pool.now = now
         for exchange in tuple(self._shared.live):
             exchange.tick(now)
+        if self._keyed.orphans:
+            self._keyed.tick(now)
 
     def sweep(self, now: float) -> None:
         """Idle connections on both sides; about once a second."""
@@ -216,6 +235,7 @@ class Gateway:
             connection.sweep(now)
         for pool in self._shared.pools.values():
             pool.sweep()
+        self._keyed.answers.expire(now)
 
     @property
     def open_requests(self) -> int:
@@ -266,3 +286,18 @@ def _models(settings: Settings) -> tuple[str, ...]:
     if homeless:
         raise ConfigError([f"replica {name} has no endpoint" for name in homeless])
     return tuple(dict.fromkeys([replica.upstream for replica in replicas]))
+
+
+def _continued(settings: Settings) -> dict[str, Terms]:
+    """By upstream: how its streams go on elsewhere; where none can, nothing."""
+    kinds = {endpoint.name: endpoint.kind for endpoint in settings.endpoints}
+    found = {}
+    for upstream, mode in settings.continuation.items():
+        replicas = [each for each in settings.path.replicas if each.upstream == upstream]
+        contexts = [each.capacity.context_tokens for each in replicas]
+        known = [tokens for tokens in contexts if tokens is not None]
+        least = min(known) if known and len(known) == len(contexts) else None
+        terms = terms_of(mode, {kinds[each.name] for each in replicas if each.name in kinds}, len(replicas), least)
+        if terms is not None:
+            found[upstream] = terms
+    return found

@@ -31,13 +31,17 @@ _MULTIPART_MODEL = re.compile(rb'name="model"\r\n\r\n([^\r\n]{1,200})')
 
 
 class RejectedError(Exception):
-    """The call never becomes a request. ``detail`` says what is wrong; ``param`` names the field."""
+    """The call never becomes a request. ``detail`` says what is wrong; ``param`` names the field; after
+    ``retry_after_s`` it may be well received (None: never)."""
 
-    def __init__(self, mistake: Mistake, detail: str = "", param: str | None = None) -> None:
+    def __init__(
+        self, mistake: Mistake, detail: str = "", param: str | None = None, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(detail)
         self.mistake = mistake
         self.detail = detail
         self.param = param
+        self.retry_after_s = retry_after_s
 
 
 class Intake:
@@ -145,10 +149,10 @@ class Intake:
             request.sequences = _answers(fields) * body.prompts if fields.n or fields.best_of else body.prompts
         if fields.service_tier is not None and request.class_hint is None:
             request.class_hint = TIER_CLASSES.get(fields.service_tier)
-        if request.session is None and fields.user:
-            request.session = fields.user[:LONGEST_KEY]
+        if fields.user:
+            request.user = fields.user[:LONGEST_KEY]
         if request.upstream in self.balanced:
-            request.prefixes = beginnings(body, request.session)
+            request.prefixes = beginnings(body, request.session or request.user)
         call.asks_usage = self.asks_usage and request.streaming and not _includes_usage(fields)
 
 

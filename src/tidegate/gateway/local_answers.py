@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from itertools import count
 
 import msgspec
 
 from tidegate.gateway.access import Access
 from tidegate.gateway.client_connection import ClientConnection
+from tidegate.gateway.error_answer import RESTART_S
 from tidegate.gateway.intake import LONGEST_KEY, RejectedError
-from tidegate.gateway.reply import JSON_LINE, Reply
+from tidegate.gateway.reply import JSON_LINE, Reply, header_lines
 from tidegate.gateway.shared import Shared
 from tidegate.lens.edge import Edge
 from tidegate.policy.decisions import Reason
 from tidegate.wire.errors import MISTAKES, REFUSALS, Mistake, retry_headers
 from tidegate.wire.header_names import REASON, X_REQUEST_ID
 from tidegate.wire.requests import Incoming
+
+
+@dataclass(slots=True)
+class OwnAnswer:
+    """A JSON body and what goes with it."""
+
+    status: int
+    body: bytes
+    code: str = ""
+    """Of an error; empty for any other answer."""
+    lines: bytes = b""
+    """Further header lines, each ended."""
+    retry_after_s: float | None = None
+    """When a call that got an error may be well received; None: never."""
+    is_recorded: bool = True
+    """It becomes a row."""
 
 
 class LocalAnswers:
@@ -61,7 +79,7 @@ class LocalAnswers:
             is_fine = not problem
             body = msgspec.json.encode({"status": problem or "ok"})
             need_get(incoming)
-            self.give(connection, incoming, 200 if is_fine else 503, body, "", is_recorded=False)
+            self.give(connection, incoming, OwnAnswer(200 if is_fine else 503, body, is_recorded=False))
             return
         if not path.startswith(b"/v1/models"):
             raise RejectedError(Mistake.NO_ROUTE, "the API is under /v1")
@@ -69,7 +87,7 @@ class LocalAnswers:
         if self._access.tenant(incoming.fields) is None:
             raise RejectedError(Mistake.NO_KEY)
         body, code = self._models_answer(path)
-        self.give(connection, incoming, 404 if code else 200, body, code, is_recorded=bool(code))
+        self.give(connection, incoming, OwnAnswer(404 if code else 200, body, code, is_recorded=bool(code)))
 
     def _models_answer(self, path: bytes) -> tuple[bytes, str]:
         """Public names only: what they stand for is nobody's business (S3-16)."""
@@ -84,43 +102,36 @@ class LocalAnswers:
     def refuse(self, connection: ClientConnection, incoming: Incoming, reason: Reason) -> None:
         """Refuse a call before it is a request."""
         error = REFUSALS[reason]
-        self.give(connection, incoming, error.status, error.body(reason.value), reason.value)
+        answer = OwnAnswer(error.status, error.body(reason.value), reason.value, retry_after_s=RESTART_S)
+        self.give(connection, incoming, answer)
 
     def rejected(self, connection: ClientConnection, incoming: Incoming, error: RejectedError) -> None:
         """Say what is wrong with a call."""
         mistake = MISTAKES[error.mistake]
         body = mistake.body(error.mistake.value, error.detail, error.param)
-        self.give(connection, incoming, mistake.status, body, error.mistake.value)
+        answer = OwnAnswer(mistake.status, body, error.mistake.value, retry_after_s=error.retry_after_s)
+        self.give(connection, incoming, answer)
 
     def unreadable(self, connection: ClientConnection, mistake: Mistake, detail: str, status: int) -> None:
         """Answer bytes that are no request; the connection can carry nothing more."""
         incoming = Incoming(b"", b"", [])
         incoming.keeps_alive = False
         body = MISTAKES[mistake].body(mistake.value, detail)
-        self.give(connection, incoming, status, body, mistake.value)
+        self.give(connection, incoming, OwnAnswer(status, body, mistake.value))
 
-    def give(
-        self,
-        connection: ClientConnection,
-        incoming: Incoming,
-        status: int,
-        body: bytes,
-        code: str,
-        *,
-        lines: bytes = b"",
-        is_recorded: bool = True,
-    ) -> None:
-        """Send ``body`` with our header lines and ``lines`` (each ended); ``code`` is empty for what is no error."""
+    def give(self, connection: ClientConnection, incoming: Incoming, answer: OwnAnswer) -> None:
+        """Send ``answer``."""
         reply = self.reply(connection, incoming)
         reply.omits_body = incoming.method == b"HEAD"
         number, request_id = self.number(incoming)
-        lines = JSON_LINE + b"x-request-id: %b\r\n" % request_id + lines
-        if code:
-            lines += b"%b: %b\r\n" % (REASON, code.encode()) + _retry_lines(status)
-        reply.whole(status, lines, body)
+        lines = JSON_LINE + b"x-request-id: %b\r\n" % request_id + answer.lines
+        if answer.code:
+            lines += b"%b: %b\r\n" % (REASON, answer.code.encode()) + header_lines(retry_headers(answer.retry_after_s))
+        reply.whole(answer.status, lines, answer.body)
         now = self._shared.driver.now()
-        if is_recorded:
-            edge = Edge(request_id.decode("latin-1"), path_of(incoming.target)[:128].decode("latin-1"), status, code)
+        if answer.is_recorded:
+            path = path_of(incoming.target)[:128].decode("latin-1")
+            edge = Edge(request_id.decode("latin-1"), path, answer.status, answer.code)
             self._shared.journal.rejected(edge, number, now, now, len(incoming.body))
         if incoming.method:
             connection.exchange_over(reply.keeps_alive, now)
@@ -156,11 +167,6 @@ def path_of(target: bytes) -> bytes:
         rest = target.partition(b"://")[2]
         target = b"/" + rest.partition(b"/")[2] if rest else target
     return target.partition(b"?")[0]
-
-
-def _retry_lines(status: int) -> bytes:
-    headers = retry_headers(1.0 if status == 503 else None)
-    return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 def _model_entry(name: str) -> dict[str, object]:

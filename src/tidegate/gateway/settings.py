@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tidegate.engines.address import Address
+from tidegate.policy.idempotency import IdempotencyConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.wire.tls import Tls
 
@@ -131,6 +132,9 @@ class Settings:
     """Compute cache keys and hand finished answers to the ladder."""
     images_to: dict[str, str] = field(default_factory=dict)
     """By upstream: where its requests with images go instead."""
+    continuation: dict[str, str] = field(default_factory=dict)
+    """By upstream: ``text`` or ``exact``, how its streams go on elsewhere when their replica dies."""
+    idempotency: IdempotencyConfig = field(default=IdempotencyConfig())
     asks_usage: bool = False
     """Write ``stream_options.include_usage`` into streaming requests: exact token counts, at the price
     of one more event that the client did not ask for."""

@@ -25,6 +25,9 @@ class Edge:
     """The refusal or error went out as an event because heartbeats had already opened the stream."""
     longest_gap_s: float = 0.0
     """Longest silence between two reads of the engine's answer; 0.0 when it was not measured."""
+    reuse: str = ""
+    """``joined`` or ``replayed``: the answer is that of the request ``original_id`` (``lens.row.Row``)."""
+    original_id: str = ""
 
 
 def row_of(record: Record, edge: Edge) -> Row:
@@ -75,6 +78,8 @@ def row_of(record: Record, edge: Edge) -> Row:
         record.is_prompt_told,
         record.cached_tokens,
         request.in_burst,
+        edge.reuse,
+        edge.original_id,
     )
 
 

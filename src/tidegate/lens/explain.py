@@ -60,11 +60,18 @@ COUNTED_BY: dict[TokenSource, str] = {
     TokenSource.ENGINE: "the engine's tokenizer",
 }
 
+REUSED = {
+    "joined": "It came while another request under its Idempotency-Key ran, and got the answer of that one,",
+    "replayed": "It came after another request under its Idempotency-Key had ended, and got the answer of that one,",
+}
+
 
 def explain(row: Row) -> list[str]:
     """Sentences in the order of the request's life."""
     sentences = [_headline(row)]
-    if row.upstream:
+    if row.reuse:
+        sentences.append(f"{REUSED[row.reuse]} {row.original_id}: nothing was computed or charged for it.")
+    elif row.upstream:
         sentences += [_size(row), *_before_admission(row), *_after_admission(row), *_ending(row), _phases(row)]
     return sentences
 

@@ -128,7 +128,8 @@ def _of_requests(series: list[SeriesData]) -> Iterator[Metric]:
     requests = CounterMetricFamily(
         "tidegate_requests",
         "Closed requests, each once. outcome: of the last attempt, or answered (by the ladder), refused or client_left "
-        "when there was none. reason: of the refusal, if any.",
+        "when there was none; joined and replayed got another request's answer (Idempotency-Key). reason: of the "
+        "refusal, if any.",
         labels=(*SERIES_LABELS, "outcome", "reason"),
     )
     errors = CounterMetricFamily(

@@ -22,6 +22,7 @@ def log_line(row: Row, unix_minus_monotonic_s: float) -> str:
         "reason": row.code if row.refused is None else row.refused.value,
         "waited_for": "" if row.waited_for is None else row.waited_for.value,
         "degraded": row.degraded or "",
+        "reuse": row.reuse,
         "replica": row.replica or "",
         "attempts": row.attempts,
         "prompt_tokens": row.prompt_tokens,

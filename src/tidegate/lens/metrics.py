@@ -132,6 +132,8 @@ class Series:
 
 def _end_without_attempt(row: Row) -> str:
     """What happened to a request that was never sent, or whose failed attempt the ladder made good."""
+    if row.reuse:
+        return row.reuse
     if row.degraded is not None:
         return "answered"
     return "client_left" if row.refused is None else "refused"

@@ -65,6 +65,11 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     """Of the prompt, what the replica was expected to hold in its prefix cache; counted as done."""
     in_burst: bool = False
     """It came while more requests than usual did."""
+    reuse: str = ""
+    """``joined`` or ``replayed``: it came under the Idempotency-Key of another request and got that one's answer;
+    nothing was computed or charged for it. "" for every other request."""
+    original_id: str = ""
+    """That other request's ``request_id``."""
 
     @property
     def is_late(self) -> bool:

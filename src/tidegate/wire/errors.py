@@ -78,6 +78,8 @@ class Mistake(Enum):
     BAD_JSON = "invalid_json"
     BAD_FIELD = "invalid_value"
     BAD_HEADER = "invalid_header"
+    KEY_REUSED = "idempotency_key_reused"
+    KEY_IN_USE = "idempotency_key_in_use"
     NO_KEY = "invalid_api_key"
     NO_ROUTE = "unknown_url"
     WRONG_METHOD = "method_not_allowed"
@@ -91,6 +93,8 @@ MISTAKES: dict[Mistake, HttpError] = {
     Mistake.BAD_JSON: HttpError(400, _INVALID, "The request's body is no JSON object"),
     Mistake.BAD_FIELD: HttpError(400, _INVALID, "A field of the request's body has a wrong value"),
     Mistake.BAD_HEADER: HttpError(400, _INVALID, "A header of the request has a wrong value"),
+    Mistake.KEY_REUSED: HttpError(422, _INVALID, "The Idempotency-Key belongs to another request"),
+    Mistake.KEY_IN_USE: HttpError(409, _INVALID, "The request under this Idempotency-Key still runs"),
     Mistake.NO_KEY: HttpError(401, _INVALID, "A valid API key is needed: Authorization: Bearer KEY"),
     Mistake.NO_ROUTE: HttpError(404, _INVALID, "There is no such path"),
     Mistake.WRONG_METHOD: HttpError(405, _INVALID, "The path does not take this method"),

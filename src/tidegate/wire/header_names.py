@@ -23,6 +23,8 @@ SESSION = b"x-tidegate-session"
 STAINLESS_READ_TIMEOUT = b"x-stainless-read-timeout"
 """Seconds, sent by the stock OpenAI clients: bounds the first byte and each gap, not the total."""
 GRPC_TIMEOUT = b"grpc-timeout"
+IDEMPOTENCY_KEY = b"idempotency-key"
+"""draft-ietf-httpapi-idempotency-key-header: calls under one key are one request."""
 
 # Out: what we tell about one answer.
 REASON = b"x-tidegate-reason"
@@ -34,6 +36,10 @@ RETRY_AFTER_MS = b"retry-after-ms"
 """The OpenAI clients read it before ``retry-after``."""
 SHOULD_RETRY = b"x-should-retry"
 """``true`` or ``false``; the OpenAI clients let it win over the status code."""
+REPLAYED = b"idempotency-replayed"
+"""``true`` on the answer to a call that repeats a finished one."""
+ORIGINAL_REQUEST_ID = b"x-tidegate-original-request-id"
+"""On the answer to a call that joined or repeats another: that one's ``x-request-id``."""
 
 RATE_REQUESTS = (
     b"x-ratelimit-limit-requests",
@@ -67,10 +73,13 @@ OURS_IN = frozenset({DEADLINE_MS, SERVICE_CLASS, SESSION, STAINLESS_READ_TIMEOUT
 """Read here and not passed on as they came: of a deadline, what is left of it goes out (``gateway.hints``)."""
 
 NOT_FORWARDED = (
-    HOP_BY_HOP | OURS_IN | {AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, X_REQUEST_ID, b"accept-encoding", b"cookie"}
+    HOP_BY_HOP
+    | OURS_IN
+    | {AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, IDEMPOTENCY_KEY, X_REQUEST_ID, b"accept-encoding", b"cookie"}
 )
 """Not copied from a client's request to an engine. ``accept-encoding`` goes because a compressed
-stream hides its events and usage; credentials go unless the endpoint passes them through."""
+stream hides its events and usage; credentials go unless the endpoint passes them through; two
+tenants may choose one idempotency key, and an upstream could not tell them apart."""
 
 NOT_RETURNED = HOP_BY_HOP | {CONTENT_LENGTH, X_REQUEST_ID, b"server", *RATE_REQUESTS, *RATE_TOKENS}
 """Not copied from an engine's answer to a client."""
