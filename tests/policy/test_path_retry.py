@@ -243,3 +243,15 @@ def test_a_stream_goes_on_a_few_times_and_is_not_answered_from_the_cache() -> No
     events.path.remember(b"k", b"stored", events.now)
     assert go_on(events) == Refuse(Reason.RETRY_ALLOWANCE)
     assert events.path.find(1).refused is Reason.RETRY_ALLOWANCE
+
+
+def test_a_continuation_that_came_to_nothing_is_tried_once_more() -> None:
+    events = cut()
+    first = go_on(events)
+    assert isinstance(first, Admit)
+    events.path.settle(first.permit, Outcome.CONNECT_FAILED, events.now)
+    second = go_on(events, Outcome.CONNECT_FAILED, written_tokens=1)
+    assert isinstance(second, Admit)
+    assert (second.permit.replica, second.permit.prompt_tokens) == (events.live[0][1].replica, 105)
+    events.path.settle(second.permit, Outcome.CUT, events.now)
+    assert go_on(events, written_tokens=1) == Refuse(Reason.RETRY_ALLOWANCE)

@@ -37,7 +37,9 @@ class Elsewhere:
         """
         effect, request = EFFECTS[cause], record.request
         if written_tokens:
-            may = effect.resume and bool(record.first_token_at)
+            # A continuation that came to nothing before its own first byte is one more.
+            resumes = effect.resume or (effect.retry and record.continuations > 0)
+            may = resumes and bool(record.first_token_at)
         else:
             may = effect.retry and not record.first_token_at and not record.is_retried
         if record.live_permits or not record.attempts or not may:
