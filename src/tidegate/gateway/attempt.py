@@ -169,6 +169,9 @@ class Attempt:
         if relay.held is not None:
             self._finish_held(relay, now)
             return
+        if relay.ends_early:
+            owner.attempt_failed(self, Outcome.CUT, "the engine ended the stream before the answer")
+            return
         relay.end()
         owner.attempt_done(self, Outcome.OK if relay.status < 400 else self._outcome(relay.status, b""), now)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from tidegate.gateway.continuation import Continuation
 from tidegate.gateway.hints import deadline_lines
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.routes import COMPLETIONS, Route
@@ -19,7 +20,17 @@ from tidegate.wire.requests import Incoming
 class Call:
     """Made by ``Intake``; kept until the answer is complete, since an attempt may be repeated."""
 
-    __slots__ = ("_forwarded", "asks_usage", "body", "ids_go_to", "incoming", "prompt_ids", "request_id", "route")
+    __slots__ = (
+        "_forwarded",
+        "asks_usage",
+        "body",
+        "continuation",
+        "ids_go_to",
+        "incoming",
+        "prompt_ids",
+        "request_id",
+        "route",
+    )
 
     def __init__(self, incoming: Incoming, route: Route, request_id: bytes, body: Body | None) -> None:
         self.incoming = incoming
@@ -32,6 +43,8 @@ class Call:
         self.prompt_ids: bytes | None = None
         """JSON list of token ids that means the same as the prompt's text at the replicas ``ids_go_to``."""
         self.ids_go_to: Container[str] = ()
+        self.continuation: Continuation | None = None
+        """What is kept of a stream so that another replica can go on with it; None where none may."""
         lines = b""
         dropped = NOT_FORWARDED
         if CONNECTION in incoming.fields:
@@ -64,7 +77,9 @@ class Call:
         ``left_s``: until the client's deadline, which the engine is told; None: it named none.
         """
         incoming = self.incoming
-        body = self._body_for(pool, alteration, service_class)
+        body, target = self._body_for(pool, alteration, service_class), incoming.target
+        if self.continuation is not None:
+            body, target = self.continuation.body(body), self.continuation.path or target
         headers = self._forwarded
         if pool.endpoint.is_passthrough and AUTHORIZATION in incoming.fields:
             headers += b"authorization: %b\r\n" % incoming.fields[AUTHORIZATION]
@@ -75,7 +90,7 @@ class Call:
         return b"%b %b%b HTTP/1.1\r\n%bx-request-id: %b\r\n%b\r\n%b" % (
             incoming.method,
             pool.prefix,
-            incoming.target,
+            target,
             pool.own_headers,
             self.request_id,
             headers,
@@ -105,4 +120,6 @@ class Call:
                 # 0 is what vLLM takes for granted; a client's own word must not put it before others.
                 if priority or body.fields.priority:
                     changes["priority"] = priority
+        if self.continuation is not None:
+            changes |= self.continuation.asks
         return body.edited(changes) if changes else self.incoming.body

@@ -12,6 +12,7 @@ from typing import Protocol
 from tidegate.gateway import error_answer
 from tidegate.gateway.attempt import Attempt
 from tidegate.gateway.call import Call
+from tidegate.gateway.continuation import Continuation, continuation_for
 from tidegate.gateway.error_answer import ErrorAnswer
 from tidegate.gateway.relay import Relay, passed_lines
 from tidegate.gateway.reply import JSON_LINE, STREAM_LINES, Reply, header_lines
@@ -21,7 +22,7 @@ from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.request import Request
 from tidegate.wire.responses import ResponseReader, header_pairs
-from tidegate.wire.sse import HEARTBEAT, error_event
+from tidegate.wire.sse import DONE_EVENT, HEARTBEAT, error_event
 
 MOST_KEPT_BYTES = 64 * 1024
 """Of an answer that may be served again."""
@@ -84,6 +85,8 @@ class Exchange:
     def on_decision(self, decision: Admit | Answer | Refuse) -> None:
         self.ticket = None
         if isinstance(decision, Admit):
+            if self._shared.continued and self._attempt is None:
+                self._keep()
             attempt = self._attempt = Attempt(self, self._shared, decision)
             attempt.begin()
             return
@@ -94,6 +97,13 @@ class Exchange:
         else:
             self._serve(decision)
 
+    def _keep(self) -> None:
+        """Have a stream kept as it goes out, if it may go on elsewhere."""
+        request, call = self.request, self.call
+        terms = self._shared.continued.get(request.upstream)
+        if terms is not None and request.streaming:
+            call.continuation = continuation_for(terms, call.body, call.route)
+
     def _serve(self, answer: Answer) -> None:
         headers = error_answer.stored_headers(answer)
         self.reply.whole(200, JSON_LINE + header_lines(headers) + self._own_lines(None), answer.body)
@@ -103,7 +113,11 @@ class Exchange:
 
     def relay_for(self, attempt: Attempt, reader: ResponseReader) -> Relay:
         """Part of ``attempt.Owner``."""
-        return Relay(self.reply, reader, self._own_lines(attempt), self._shared.driver.now)
+        kept = self.call.continuation
+        relay = Relay(self.reply, reader, self._own_lines(attempt), self._shared.driver.now, kept)
+        if kept is not None and relay.scan is not None:
+            kept.begin(attempt.admit.permit.replica, relay)
+        return relay
 
     def finish_whole(self, attempt: Attempt, status: int, head: bytes, body: bytes, now: float) -> None:
         """Part of ``attempt.Owner``."""
@@ -124,9 +138,13 @@ class Exchange:
         attempt.abort()
         now = self._shared.driver.now()
         outcome = Outcome.CUT if attempt.has_token else Outcome.ENGINE_ERROR
-        self._code = outcome.value
-        self.reply.end()
+        kept, relay = self.call.continuation, attempt.relay
+        if kept is not None and not kept.is_clients_fault and self._goes_on(kept, attempt, outcome, now):
+            return
         attempt.settle(outcome, now)
+        self._code = outcome.value
+        if relay is not None:
+            relay.end_with(b"" if kept is None else kept.engines_error)
         self._close(now)
 
     def attempt_failed(
@@ -141,6 +159,11 @@ class Exchange:
         """Part of ``attempt.Owner``: try elsewhere, or tell the client."""
         relay, driver = attempt.relay, self._shared.driver
         now = driver.now()
+        kept = self.call.continuation
+        if kept is not None:
+            if self._goes_on(kept, attempt, outcome, now, still_running=still_running):
+                return
+            detail = "; ".join(filter(None, (detail, kept.why_not)))
         attempt.settle(outcome, now, still_running=still_running)
         retry_after_s: float | None = None
         if self._may_repeat and EFFECTS[outcome].retry and not (relay is not None and relay.has_forwarded):
@@ -155,6 +178,31 @@ class Exchange:
             self._tell(error_answer.engines_own(outcome, relay.status, header_pairs(relay.head), body, retry_after_s))
         self._close(now)
 
+    def _goes_on(
+        self, kept: Continuation, attempt: Attempt, outcome: Outcome, now: float, *, still_running: bool = False
+    ) -> bool:
+        """A stream whose attempt ends with ``outcome`` is complete all the same, or goes on elsewhere. False: it is
+        not settled, unless that was tried."""
+        relay, admit, effect = attempt.relay, attempt.admit, EFFECTS[outcome]
+        if relay is None or not relay.has_forwarded:
+            if not kept.count or not effect.retry:
+                return False
+        elif not effect.resume:
+            return False
+        elif kept.is_complete:
+            relay.end_with(DONE_EVENT)
+            self.attempt_done(attempt, Outcome.OK, now)
+            return True
+        # What the ladder made of the call, or another model, is not what the rest would be made of.
+        if admit.alteration is not None or admit.permit.upstream != self.request.upstream or not kept.may_go_on():
+            return False
+        attempt.settle(outcome, now, still_running=still_running)
+        self._may_repeat = False
+        refusal = self._shared.driver.again(self.request.id, outcome, now, self, kept.go_on_after(relay))
+        if refusal is not None:
+            kept.why_not = f"no other replica takes it: {refusal.reason.value}"
+        return refusal is None
+
     def _tell(self, error: ErrorAnswer) -> None:
         """Send an error in whatever form the client can still take it."""
         reply, relay = self.reply, self._relay
@@ -165,7 +213,7 @@ class Exchange:
             )
         elif relay is None or relay.scan is not None or relay.held is not None:
             # An event that was cut in the middle must be ended, or ours would become part of it.
-            is_open = relay is not None and relay.scan is not None and not relay.scan.is_between_events
+            is_open = relay is not None and relay.is_cut_open
             reply.end((b"\n\n" if is_open else b"") + error_event(error.body))
         else:
             reply.break_off()

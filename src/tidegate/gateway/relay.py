@@ -8,6 +8,7 @@ instead of half an answer. Anything else just passes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from tidegate.gateway.reply import Reply
 from tidegate.wire.header_names import CONTENT_LENGTH, CONTENT_TYPE, NOT_RETURNED
@@ -18,12 +19,35 @@ MOST_HELD_BYTES = 1 << 20
 """A JSON answer above this passes as it comes; only large batches of embeddings are longer."""
 
 
+class Keeper(Protocol):
+    """Keeps a stream so that it can go on elsewhere (``gateway.continuation``)."""
+
+    def show(self, data: bytes, scan: EventScan) -> bytes:
+        """What goes to the client now that ``data`` has come."""
+
+    @property
+    def is_holding(self) -> bool:
+        """No event goes out before it is complete."""
+
+    @property
+    def is_finished(self) -> bool:
+        """The engine has said why the answer ends, or nobody knows."""
+
+    def rest(self) -> bytes:
+        """What is left at the regular end."""
+
+    def counted(self, prompt_tokens: int | None, output_tokens: int | None) -> tuple[int | None, int | None]:
+        """Tokens that the running stream tells, as the whole answer's."""
+
+
 class Relay:
-    """Of one attempt. ``now`` tells the loop's time, seconds; ``own_lines`` are our header lines."""
+    """Of one attempt. ``now`` tells the loop's time, seconds; ``own_lines`` are our header lines; ``keeper`` stands
+    between a stream and the client, if anything does."""
 
     __slots__ = (
         "_completion_tokens",
         "_held_bytes",
+        "_keeper",
         "_length",
         "_now",
         "_own_lines",
@@ -38,10 +62,18 @@ class Relay:
         "worst_gap_s",
     )
 
-    def __init__(self, reply: Reply, reader: ResponseReader, own_lines: bytes, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        reply: Reply,
+        reader: ResponseReader,
+        own_lines: bytes,
+        now: Callable[[], float],
+        keeper: Keeper | None = None,
+    ) -> None:
         self._now = now
         self._reply = reply
         self._own_lines = own_lines
+        self._keeper = keeper
         self.status = reader.status
         self.head = reader.head
         headers = dict(reader.headers)
@@ -68,7 +100,7 @@ class Relay:
     def has_forwarded(self) -> bool:
         """The client has seen some of this answer: no other can take its place."""
         if self.scan is not None:
-            return self.scan.events > 0 or not self.scan.is_between_events
+            return self.scan.events > 0 or self.is_cut_open
         return self.held is None and self._reply.has_head
 
     @property
@@ -77,7 +109,23 @@ class Relay:
         scan = self.scan
         if scan is None:
             return self._prompt_tokens, self._completion_tokens
-        return scan.prompt_tokens, scan.events if scan.completion_tokens is None else scan.completion_tokens
+        output_tokens = scan.events if scan.completion_tokens is None else scan.completion_tokens
+        if self._keeper is not None:
+            return self._keeper.counted(scan.prompt_tokens, output_tokens)
+        return scan.prompt_tokens, output_tokens
+
+    @property
+    def ends_early(self) -> bool:
+        """A stream that could go on elsewhere ended regularly in the middle of its answer: an engine that is told to
+        stop may do so."""
+        keeper, scan = self._keeper, self.scan
+        return keeper is not None and scan is not None and not scan.is_done and not keeper.is_finished
+
+    @property
+    def is_cut_open(self) -> bool:
+        """An event that the client has begun to read is not complete."""
+        is_held = self._keeper is not None and self._keeper.is_holding
+        return self.scan is not None and not is_held and not self.scan.is_between_events
 
     def take(self, reader: ResponseReader) -> int:
         """Pass on what was read; how many ``data`` events of a stream became complete by it.
@@ -103,11 +151,16 @@ class Relay:
                 self.worst_gap_s = gap_s
         if scan.error_ends_at is not None:
             self.is_failed = True
+        if self._keeper is not None:
+            data = self._keeper.show(data, scan)
+        elif self.is_failed:
             data = data[: scan.error_ends_at]
-        if not reply.has_head:
-            self._open(data)
-        elif data:
+        if not data:
+            return events
+        if reply.has_head:
             reply.piece(data)
+        else:
+            self._open(data)
         return events
 
     def whole_body(self) -> bytes:
@@ -116,9 +169,17 @@ class Relay:
 
     def end(self) -> None:
         """The answer is complete and was not held."""
+        self.end_with(b"" if self._keeper is None else self._keeper.rest())
+
+    def end_with(self, event: bytes) -> None:
+        """Nothing more comes of the answer, and ``event`` is its end; what was held back is dropped."""
         if not self._reply.has_head:
             self._open(b"")
-        self._reply.end()
+        self._reply.end(event)
+
+    def follow(self, relay: Relay) -> None:
+        """Go on with the stream of ``relay``: for the client, the time between the two is one gap."""
+        self.last_read_at, self.worst_gap_s = relay.last_read_at, relay.worst_gap_s
 
     def _take_plain(self, data: bytes) -> None:
         self.last_read_at = self._now()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tidegate.gateway.continuation import Terms
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
 from tidegate.gateway.journal import Journal
@@ -33,6 +34,8 @@ class Shared:
     """Ask the parent to read this replica promptly: an abort waits for its confirmation."""
     pools: dict[str, Pool] = field(default_factory=dict)
     """By replica name."""
+    continued: dict[str, Terms] = field(default_factory=dict)
+    """By upstream: how its streams go on elsewhere when their replica dies. Empty: none does."""
     live: set[Running] = field(default_factory=set)
     """Everything that is not over; the ticker looks at it."""
     is_draining: bool = False

@@ -11,6 +11,7 @@ import re
 
 HEARTBEAT = b": waiting\n\n"
 """A comment: clients ignore it, and proxies between us see that the stream lives."""
+DONE_EVENT = b"data: [DONE]\n\n"
 
 PROMPT_TOKENS = b'"prompt_tokens"'
 COMPLETION_TOKENS = b'"completion_tokens"'
@@ -53,6 +54,11 @@ class EventScan:
     def is_between_events(self) -> bool:
         """A comment or an event of ours can go out here without breaking one of the engine's."""
         return not self._unfinished
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """Of an event whose end has not come."""
+        return len(self._unfinished)
 
     @property
     def is_done(self) -> bool:

@@ -1,0 +1,88 @@
+"""Chunks of a streamed answer (OpenAI chat completions and completions): read, and taken out of their events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+
+class Delta(msgspec.Struct):
+    """What a chunk of a chat adds."""
+
+    role: str | None = None
+    content: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: Any = None
+    function_call: Any = None
+    refusal: Any = None
+
+    @property
+    def has_more_than_text(self) -> bool:
+        """Reasoning, a call of a tool or a refusal: what cannot be given back as the text of an answer."""
+        return bool(self.reasoning_content or self.reasoning or self.tool_calls or self.function_call or self.refusal)
+
+
+class Choice(msgspec.Struct):
+    """One answer's part of a chunk."""
+
+    index: int = 0
+    delta: Delta | None = None
+    text: str | None = None
+    """Of a completion that is no chat."""
+    finish_reason: str | None = None
+    token_ids: list[int] | None = None
+    """vLLM's, where ``return_token_ids`` asked for them."""
+    prompt_token_ids: list[int] | None = None
+    """In the first chunk of a completion; a chat has them beside its choices."""
+
+    @property
+    def written(self) -> str:
+        """The text that it adds."""
+        delta = self.delta
+        return (self.text if delta is None else delta.content) or ""
+
+
+class Chunk(msgspec.Struct):
+    """The fields that matter; an engine's others are not looked at."""
+
+    id: str | None = None
+    created: int | None = None
+    model: str | None = None
+    choices: list[Choice] = []
+    prompt_token_ids: list[int] | None = None
+    usage: Any = None
+
+
+DONE = b"[DONE]"
+
+chunk_of = msgspec.json.Decoder(Chunk).decode
+"""Raises ``msgspec.DecodeError`` for what is no chunk."""
+
+_EVENT_END = re.compile(rb"\r?\n\r?\n")
+_LINE_END = re.compile(rb"\r?\n")
+_TOKEN_IDS = re.compile(
+    rb',\s*"(?:prompt_)?token_ids"\s*:\s*(?:\[[\d,\s]*\]|null)|"(?:prompt_)?token_ids"\s*:\s*(?:\[[\d,\s]*\]|null)\s*,?'
+)
+
+
+def events_in(text: bytes) -> Iterator[bytes]:
+    """The events of ``text``, which ends with one; without the empty lines between them."""
+    return (event for event in _EVENT_END.split(text) if event)
+
+
+def data_of(event: bytes) -> bytes | None:
+    """What an event carries; None for a comment and for an event without data."""
+    if event.startswith(b"data:") and event.find(b"\n") < 0:
+        return event[5:].strip()
+    lines = [line[5:].strip() for line in _LINE_END.split(event) if line.startswith(b"data:")]
+    return b"\n".join(lines) if lines else None
+
+
+def without_token_ids(events: bytes) -> bytes:
+    """``events`` as they would be if nobody had asked for token ids. In a JSON string every quote is escaped, so
+    nothing that a model wrote looks like the name of a field."""
+    return _TOKEN_IDS.sub(b"", events) if events.find(b"token_ids") >= 0 else events
