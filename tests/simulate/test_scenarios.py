@@ -77,6 +77,14 @@ def test_engines_of_a_lighter_model_stand_last_and_take_a_quarter_of_the_time(
     assert lighter.prefill_ps / main.prefill_ps == pytest.approx(0.25)
 
 
+def test_six_engines_meet_the_traffic_of_four() -> None:
+    four, six = find_scenario("campaign").build(1), find_scenario("campaign@six").build(1)
+    lengths = [[each.prompt_tokens for each in scenario.demands] for scenario in (four, six)]
+    assert lengths[0] == lengths[1]
+    assert six.demands[-1].at == pytest.approx(four.demands[-1].at)
+    assert (len(six.engines), six.light_models) == (6, {})
+
+
 def test_only_who_asks_for_them_gets_the_engines_of_a_lighter_model() -> None:
     scenario = find_scenario("agent-chain").build(1)
     clock = Clock()

@@ -52,7 +52,7 @@ SCENARIO_HELP: dict[str, str] = {
     "steady": "4 x A100, chat lengths, Poisson; steady@0.75 = share of capacity, /one-slow: one of them 1.5 x slow, "
     "/long: half an hour with clients that leave after 7 s",
     "campaign": "4 x A100 at 60 %, at 40 s a step to 4.2 x that for 17 s, clients leave after 7 s; two engines of a "
-    "lighter model for tidegate:ladder; @one-light: one of them, 15 s",
+    "lighter model for tidegate:ladder; @one-light: one of them, 15 s; @six: two more engines instead",
     "campaign-bare": "4 x A100, 80 % short and 20 % long, at 40 s a step to 4.2 x base for 15 s; @heedless: "
     "clients ignore Retry-After",
     "retry-storm": "4 x A100 at 70 %, for 10 s 4.2 x that, clients leave after 5 s and call again at once; @zombie: "

@@ -86,11 +86,14 @@ def campaign(argument: str) -> Campaign:
     """What a gateway can do that has a lighter model to fall back on: two replicas of it, each with a quarter of the
     step time. 17 s of the step, so that a queue without bound outgrows the patience of 7 s.
 
-    ``@one-light``: a single one, and a step of 15 s.
+    ``@one-light``: a single one, and a step of 15 s. ``@six``: the same traffic on six engines of the main model and
+    none of a lighter one, which is what else one could do with the two.
     """
-    variant = one_of("campaign", argument, ("", "one-light"))
-    if variant:
+    variant = one_of("campaign", argument, ("", "one-light", "six"))
+    if variant == "one-light":
         return Campaign(name="campaign@one-light", step_s=15.0, light=1)
+    if variant == "six":
+        return Campaign(name="campaign@six", step_s=17.0, engines=6, base_share=0.4)
     return Campaign(name="campaign", step_s=17.0, light=2)
 
 
