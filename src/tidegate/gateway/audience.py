@@ -131,7 +131,7 @@ class Audience(Recording):
 
     def _cut_off(self) -> None:
         """Of those that lag. Some seat keeps up, so the audience never becomes empty by it."""
-        for seat in [seat for seat in self._seats if seat.is_paused and seat.unsent_bytes > 2 * self._most_bytes]:
+        for seat in [seat for seat in self._seats if seat.is_paused and seat.reply.unsent_bytes > 2 * self._most_bytes]:
             seat.drop()
 
     def _lines(self, headers: bytes, seat: Seat) -> bytes:

@@ -81,13 +81,13 @@ class KeyedCalls:
         self._names[audience] = name
         seat = Seat(audience, connection, reply, call, request)
         audience.join(seat)
-        connection.attach(seat)
+        seat.take()
         return audience
 
     def _join(self, audience: Audience, seat: Seat) -> None:
         self.orphans.pop(audience, None)
         seat.own_lines = _own_lines(audience, seat)
-        seat.connection.attach(seat)
+        seat.take()
         audience.join(seat)
 
     def _replay(self, audience: Audience, seat: Seat, now: float) -> None:

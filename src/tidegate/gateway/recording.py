@@ -72,6 +72,11 @@ class Recording(Reply):
         """Part of ``Reply``."""
         self.is_over = self.is_broken = True
 
+    @property
+    def unsent_bytes(self) -> int:
+        """Part of ``Reply``."""
+        return 0
+
     def _begin(self, status: int, headers: bytes, first: bytes) -> None:
         self.status, self.lines, self.has_head = status, headers, True
         self._keep(first)

@@ -10,6 +10,8 @@ _CLOSE = b"connection: close\r\n"
 _KEEP = b"connection: keep-alive\r\n"
 JSON_LINE = b"content-type: application/json\r\n"
 STREAM_LINES = b"content-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
+BODILESS = (204, 304)
+"""RFC 9112 section 6.3: these end with their head, and a length would be a lie or forbidden."""
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -37,12 +39,15 @@ class Reply:
 
     def whole(self, status: int, headers: bytes, body: bytes) -> None:
         """Send everything in one write. ``headers``: ended lines, without length and connection."""
-        head = self._head(status, headers, b"content-length: %d\r\n" % len(body))
+        framing = b"content-length: %d\r\n" % len(body) if body or status not in BODILESS else b""
+        head = self._head(status, headers, framing)
         self._transport.write(head if self.omits_body else head + body)
 
     def open(self, status: int, headers: bytes, length: bytes | None, first: bytes) -> None:
         """Send the head and the first piece of a body of ``length`` bytes (decimal; None: not known yet)."""
-        if length is not None:
+        if status in BODILESS:
+            self._transport.write(self._head(status, headers, b""))
+        elif length is not None:
             self._transport.write(self._head(status, headers, b"content-length: %b\r\n" % length) + first)
         elif self._is_http10:
             # Such a client finds the end of the body only by the end of the connection.
@@ -68,6 +73,11 @@ class Reply:
         """End the connection in the middle of a body, so that the client cannot take it for whole."""
         self.keeps_alive = False
         self._transport.abort()
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What the client has not taken yet."""
+        return self._transport.get_write_buffer_size()
 
     def _head(self, status: int, headers: bytes, framing: bytes) -> bytes:
         self.has_head = True

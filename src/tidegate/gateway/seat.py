@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from tidegate.gateway.call import Call
-from tidegate.gateway.client_connection import ClientConnection
 from tidegate.gateway.reply import Reply
+from tidegate.gateway.weighing import Holder
 from tidegate.policy.request import Request
 
 
@@ -21,13 +21,13 @@ class Hall(Protocol):
 
 
 class Seat:
-    """Stands in the place of an exchange on a connection; the exchange itself belongs to the audience."""
+    """Stands in the place of an exchange with ``holder``, usually a connection; the exchange is the audience's."""
 
-    __slots__ = ("_hall", "call", "connection", "is_paused", "own_lines", "reply", "request")
+    __slots__ = ("_hall", "_holder", "call", "is_paused", "own_lines", "reply", "request")
 
-    def __init__(self, hall: Hall, connection: ClientConnection, reply: Reply, call: Call, request: Request) -> None:
+    def __init__(self, hall: Hall, holder: Holder, reply: Reply, call: Call, request: Request) -> None:
         self._hall: Hall | None = hall
-        self.connection = connection
+        self._holder = holder
         self.reply = reply
         self.call = call
         self.request = request
@@ -40,16 +40,14 @@ class Seat:
         """It came later than the first."""
         return self.own_lines is not None
 
-    @property
-    def unsent_bytes(self) -> int:
-        """What its client has not taken yet."""
-        transport = self.connection.transport
-        return 0 if transport is None else transport.get_write_buffer_size()
+    def take(self) -> None:
+        """From here on the connection tells it when its client is slow or gone."""
+        self._holder.attach(self)
 
     def over(self, now: float) -> None:
         """The answer is sent; the connection goes on with its next request."""
         self._hall = None
-        self.connection.exchange_over(self.reply.keeps_alive, now)
+        self._holder.exchange_over(self.reply.keeps_alive, now)
 
     def drop(self) -> None:
         """End its connection: what follows would have to be kept for it alone."""

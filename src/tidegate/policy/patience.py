@@ -5,6 +5,8 @@ Of that time ``margin`` may be spent waiting, less what the service itself will 
 ``max_wait_s`` bounds all of it, so that the order is by effective deadline = min(deadline, first
 arrival + max_wait): nobody without a deadline waits for ever behind those who have one.
 
+A request may bring a longest stay of its own (a job does), which takes the place of its class's and of its objective.
+
 A class may have an objective for its streams' first byte. A stream that would miss it, with the same
 margin, is refused rather than answered late; one that finds a place at once is served all the same.
 """
@@ -41,10 +43,11 @@ def patience(
     held beside its class's wait; it has no objective, which is made for prompts that are read in less. Notes in the
     record by when its class wants the first byte of any other."""
     request = record.request
-    arrived, max_wait_s = request.arrived_at, of_class.max_wait_s + hold_s
+    own_s, arrived = request.max_wait_s, request.arrived_at
+    max_wait_s = (of_class.max_wait_s if own_s is None else own_s) + hold_s
     first_s, whole_s = service_s
     expires_at = NEVER
-    if of_class.ttft_slo_s is not None and request.streaming and not hold_s:
+    if of_class.ttft_slo_s is not None and request.streaming and not hold_s and own_s is None:
         record.objective_at = arrived + of_class.ttft_slo_s
         max_wait_s = min(max_wait_s, max(0.0, margin * of_class.ttft_slo_s - first_s))
     if request.first_byte_by < NEVER:

@@ -62,6 +62,8 @@ class Request:
     """Of the URL, for class rules."""
     headers: dict[str, str] | None = None
     """Of those that class rules name, the ones it carries; names in lower case."""
+    max_wait_s: float | None = None
+    """Longest stay in the queue in place of its class's: nobody stands at the door for the answer to a job."""
     service_class: str = "interactive"
     """Set by ``Path.offer``."""
     in_burst: bool = False

@@ -34,7 +34,8 @@ class Waiting:
         before = line.tokens_before(request.tenant, held.due_at, prompt_tokens)
         record.predicted_wait_s = 0.0 if rate is None else before / rate
         line.usual.add(prompt_tokens)
-        slo_s = upstream.classes[record.service_class].ttft_slo_s if request.streaming else None
+        has_objective = request.streaming and request.max_wait_s is None
+        slo_s = upstream.classes[record.service_class].ttft_slo_s if has_objective else None
         longest_s = held.expires_at - now
         if slo_s is None and not held.is_clients:
             longest_s *= self.margin.config.class_share
