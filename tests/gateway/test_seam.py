@@ -93,5 +93,5 @@ def test_what_is_no_chunk_passes_as_it_is() -> None:
     assert seam.joined(odd).startswith(b"data: nonsense\n\n")
     assert chunks(seam.joined(second(None, choices=["x"]) + second(None, usage=None))) == [
         {"id": "c-1", "created": 9, "model": "m", "object": "chat.completion.chunk", "choices": ["x"]},
-        {"id": "c-1", "created": 9, "model": "m", "object": "x", "choices": [], "usage": None},
+        {"id": "c-1", "created": 9, "model": "m", "object": "chat.completion.chunk", "choices": [], "usage": None},
     ]

@@ -64,7 +64,7 @@ class Seam:
             chunk.pop(name, None)
         choices = chunk.get("choices")
         kept = [self._choice(choice) for choice in choices] if isinstance(choices, list) else []
-        if self._is_chat and kept:
+        if self._is_chat and "object" in chunk:
             chunk["object"] = "chat.completion.chunk"
         if kept:
             chunk["choices"] = kept
