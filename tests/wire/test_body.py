@@ -124,3 +124,9 @@ def test_a_body_with_large_images_survives_an_edit(tricky: str) -> None:
 def test_a_repeated_key_takes_its_last_value_and_that_values_images() -> None:
     text = b'{"model":"a","messages":["' + URI.encode() + b'"],"messages":["' + URI.encode() + b'2"]}'
     assert json.loads(Body(text).edited({"model": "b"})) == {"model": "b", "messages": [URI + "2"]}
+
+
+@pytest.mark.parametrize("text", [b'{"\xff":1}', b'{"a":"\xff"}', b'{"a":"\xed\xa0\x80"}', b'{"a":{"b\xc3":1}}'])
+def test_what_is_not_utf8_is_refused_before_anything_is_done_with_it(text: bytes) -> None:
+    with pytest.raises(ProtocolError, match="UTF-8"):
+        Body(text)

@@ -141,3 +141,11 @@ def test_a_closed_reader_reads_nothing_more() -> None:
     reader.close()
     reader.feed(TWO)
     assert not reader.ready
+
+
+def test_a_head_behind_another_request_in_the_same_read_is_bounded_too() -> None:
+    reader = RequestReader(1000, 1000)
+    with pytest.raises(ProtocolError, match="1000 bytes") as caught:
+        reader.feed(HEAD + b"\r\n" + HEAD + b"Cookie: " + b"x" * 1001 + b"\r\n\r\n")
+    assert caught.value.status == 431
+    assert len(reader.ready) == 1

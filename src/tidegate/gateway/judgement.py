@@ -15,6 +15,8 @@ any of them is an engine that cannot serve (llama.cpp: "Loading model")."""
 
 SHOWN_CHARACTERS = 300
 """Of an error that an engine sent as text or HTML."""
+MOST_READ_BYTES = 4 * SHOWN_CHARACTERS
+"""A character of UTF-8 has four at most."""
 
 
 def outcome_of(status: int, body: bytes, *, is_own_key: bool) -> Outcome:
@@ -37,16 +39,21 @@ def shown_error(status: int, body: bytes, outcome: Outcome) -> bytes:
     """The body in OpenAI's shape: the engine's own where it has that shape, else made from its text."""
     try:
         parsed = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         parsed = None
-    if isinstance(parsed, dict) and isinstance(parsed.get("error"), dict):
+    if isinstance(parsed, dict) and isinstance(parsed.get("error"), dict) and _has_message(parsed["error"]):
         return body
-    text = parsed.get("message") if isinstance(parsed, dict) else body.decode("utf-8", "replace")
+    text = parsed.get("message") if isinstance(parsed, dict) else body[:MOST_READ_BYTES].decode("utf-8", "replace")
     detail = f"the engine answered {status}: {str(text or '')[:SHOWN_CHARACTERS]}"
     if outcome is Outcome.CLIENT_FAULT:
         error = {"message": detail, "type": "invalid_request_error", "param": None, "code": outcome.value}
         return msgspec.json.encode({"error": error})
     return FAILURES[outcome].body(outcome.value, detail)
+
+
+def _has_message(error: dict[str, object]) -> bool:
+    """The stock clients read it, and are not prepared for anything but a text."""
+    return isinstance(error.get("message"), str)
 
 
 def overdue(permit: Permit, relay: Relay | None, has_token: bool, now: float) -> Outcome | None:

@@ -37,6 +37,8 @@ class Body:
         self._text = text
         if len(text) > CUT_ABOVE_BYTES:
             self._cut()
+        if not text.isascii():
+            _check_utf8(self._text)
         try:
             fields = self.fields = _fields.decode(self._text)
         except msgspec.DecodeError as error:
@@ -121,6 +123,14 @@ def _without_data_uris(text: bytes, marker: bytes, cuts: list[bytes]) -> bytes:
         at = text.find(b'"data:', end)
     kept.append(text[start:])
     return b"".join(kept)
+
+
+def _check_utf8(text: bytes) -> None:
+    """The decoder skips what it does not keep without looking at it, and would raise only when the body is edited."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _members(text: bytes) -> dict[str, Any]:

@@ -147,6 +147,7 @@ class RequestReader:
             len(fields) != len(request.headers)
             or HOST not in fields
             or self._head_fed > self._head_limit
+            or self.ready
             or not UNUSUAL.isdisjoint(fields)
         ):
             self._check(request)
@@ -174,7 +175,9 @@ class RequestReader:
     def _check(self, request: Incoming) -> None:
         """Look closer at a head with something unusual in it."""
         fields = request.fields
-        if self._head_fed > self._head_limit and _head_bytes(request) > self._head_limit:
+        # Behind another request in the same read, nobody has counted this head's bytes.
+        may_be_long = self._head_fed > self._head_limit or self.ready
+        if may_be_long and _head_bytes(request) > self._head_limit:
             raise ProtocolError(f"the request's head is longer than {self._head_limit} bytes", 431)
         if len(fields) != len(request.headers):
             _check_repeated(request)
