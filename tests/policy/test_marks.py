@@ -238,13 +238,12 @@ def test_over_length_counts_against_the_configured_keys_and_not_at_all_when_it_i
 
 def test_good_answers_matter_only_while_something_counts() -> None:
     marks = Marks(CONFIG)
-    assert not marks.is_counting
+    counting = [marks.is_counting]
     marks.note_timeout(asked(), 0.0)
-    assert marks.is_counting
-    marks.expire(59.0)
-    assert marks.is_counting
-    marks.expire(61.0)
-    assert not marks.is_counting
+    for now in (0.0, 59.0, 61.0):
+        marks.expire(now)
+        counting.append(marks.is_counting)
+    assert counting == [False, True, True, False]
 
 
 def test_a_mark_is_told_when_it_is_set_and_when_it_ends_as_the_configuration_shows_it() -> None:

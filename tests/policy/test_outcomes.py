@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.policy.machine import Events, replica_config
+from tidegate.policy.breaker import BreakerConfig
 from tidegate.policy.decisions import Admit, Refuse
 from tidegate.policy.limits.adaptive import LimitConfig
 from tidegate.policy.marks import MarkKind, MarksConfig
@@ -18,6 +19,7 @@ CONFIG = PathConfig(
     replicas=(replica_config("a1"), replica_config("a2")),
     limit=LimitConfig(window_samples=1),
     marks=MarksConfig(trigger_count=1),
+    breaker=BreakerConfig(connect_failures=5),
 )
 LONG_AGO_S = 200.0
 """Longer than the first byte may take, so that a censored sample counts."""

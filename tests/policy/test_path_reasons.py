@@ -247,19 +247,21 @@ def test_an_answer_that_does_not_stream_never_waits_for_prefill_and_an_idle_engi
     assert isinstance(busy(off).offer(prompt_tokens=500, max_tokens=10), Admit)
 
 
-def test_breaker_when_the_only_replica_that_is_up_is_left_alone() -> None:
-    events = Events(Path(PathConfig(replicas=(replica_config("a1"), replica_config("a2"))), 0.0))
+def test_breaker_when_one_replica_is_full_and_the_other_left_alone() -> None:
+    events = Events(Path(PathConfig(replicas=(replica_config("a1", sequences=1), replica_config("a2"))), 0.0))
     for _ in range(40):
         events.offer(prompt_tokens=10, max_tokens=10)
         outcome = Outcome.ENGINE_ERROR if events.live[0][1].replica == "a2" else Outcome.OK
         events.settle(0, outcome, retry=False)
-    events.observe("a1", ready=False)
-    assert waits(events) is Reason.BREAKER
-    events.pass_time(4.9)
+    events.offer(prompt_tokens=10, max_tokens=10)
+    reasons = {events.path.upstreams["a"].choose(Request(0, "a", 0.0, draw), 10, 0.0) for draw in (0, 0xFFFF)}
+    assert reasons == {Reason.BREAKER, Reason.SEQUENCES}
+    waits(events)
+    events.pass_time(0.9)
     assert events.waiting
     events.pass_time(0.1)
-    assert [permit.replica for _, permit in events.live] == ["a2"]
-    assert events.live[0][1].probe
+    assert [permit.replica for _, permit in events.live] == ["a1", "a2"]
+    assert events.live[1][1].probe
 
 
 def test_retry_after_is_one_second_before_anything_is_known_give_or_take_a_fifth() -> None:

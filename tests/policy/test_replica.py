@@ -12,6 +12,7 @@ from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Progress
 from tidegate.policy.reading import Reading
 from tidegate.policy.replica import SAMPLES_PER_S, Replica
+from tidegate.policy.snapshot import view_of
 
 ONE = PathConfig(replicas=(replica_config("a1"),))
 
@@ -80,7 +81,7 @@ def test_an_older_reading_than_the_last_and_one_from_the_future_are_of_no_use() 
     assert not replica.ready
     events.path.observe("a1", Reading(at=99.0), events.now)
     assert not replica.ready
-    assert replica.view()["error"] == "connection refused"
+    assert view_of(replica)["error"] == "connection refused"
     events.path.observe("a1", Reading(at=1.0), events.now)
     assert replica.ready
 
@@ -157,7 +158,7 @@ def test_its_rates_are_known_after_thirty_samples_and_show_in_its_view() -> None
         events.settle(0, Outcome.OK)
         if number == 28:
             assert replica.token_s == 0.0
-    view = replica.view()
+    view = view_of(replica)
     assert view["token_s"] == replica.token_s == pytest.approx(1e-4)
     assert view["prefill_bound_tokens"] == pytest.approx(max(2048.0, 0.15 / 1e-4))
     assert (view["upstream"], view["ready"], view["draining"], view["error"]) == ("a", True, False, "")

@@ -1,4 +1,4 @@
-"""Sections ``tail`` and ``marks``: dynamic timeouts, the replica breaker, and keys under suspicion."""
+"""Sections ``tail`` and ``marks``: dynamic timeouts, which replicas are left alone, and keys under suspicion."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pydantic import Field
 
 from tidegate.config.section import Ranged, Section
 from tidegate.policy.breaker import BreakerConfig
+from tidegate.policy.ejections import EjectionsConfig
 from tidegate.policy.marks import MarksConfig
+from tidegate.policy.outliers import OutliersConfig
 from tidegate.policy.timeouts import TimeoutsConfig
+from tidegate.policy.watchdog import WatchdogConfig
 
 _PHASE = Ranged(
     floor_s=Field(gt=0, description="The learned timeout never falls below it."),
@@ -38,9 +41,38 @@ Breaker = Annotated[
         failure_share=Field(gt=0, le=1, description="Share of failed attempts that opens it."),
         slow_share=Field(gt=0, le=1, description="Share of slow attempts that opens it."),
         consecutive_failures=Field(ge=1, description="Failures in a row that open it at once."),
-        cooldown_s=Field(gt=0, description="How long it stays open the first time."),
+        connect_failures=Field(ge=1, description="Connections in a row that nobody took, which open it at once."),
+        cooldown_s=Field(gt=0, description="How long it stays open the first time; twice as long each further time."),
         max_cooldown_s=Field(gt=0, description="Bound of the growing time it stays open."),
         probes=Field(ge=1, description="Trial requests, and successes among them, that close it again."),
+    ),
+]
+
+Ejections = Annotated[
+    EjectionsConfig,
+    Ranged(base_s=Field(gt=0), max_s=Field(gt=0), max_ejected_share=Field(ge=0, le=1)),
+]
+
+Outliers = Annotated[
+    OutliersConfig,
+    Ranged(
+        enabled=Field(description="Off: a replica that is unlike its peers keeps its traffic."),
+        window_s=Field(gt=0),
+        min_samples=Field(ge=1),
+        windows=Field(ge=1),
+        slow_factor=Field(gt=1),
+        failure_share=Field(gt=0, le=1),
+        failure_factor=Field(gt=1),
+        min_calls=Field(ge=1),
+    ),
+]
+
+Watchdog = Annotated[
+    WatchdogConfig,
+    Ranged(
+        enabled=Field(description="Off: a replica that makes no progress keeps its traffic."),
+        stall_s=Field(gt=0),
+        blind_factor=Field(gt=1),
     ),
 ]
 
@@ -67,6 +99,9 @@ class Tail(Section):
     """Off (also in ``mode: dev``): timeouts stay at their defaults, no breaker opens, no session is marked."""
 
     enabled: bool = True
-    """One switch for timeouts, breaker and marks (SPEC S0-44)."""
+    """One switch for timeouts, breaker, outliers, watchdog and marks (SPEC S0-44)."""
     timeouts: Timeouts = TimeoutsConfig()
     breaker: Breaker = BreakerConfig()
+    ejections: Ejections = EjectionsConfig()
+    outliers: Outliers = OutliersConfig()
+    watchdog: Watchdog = WatchdogConfig()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.policy.marks import MarkKind
+
 
 @dataclass(frozen=True, slots=True)
 class Drain:
@@ -11,6 +13,25 @@ class Drain:
 
     replica: str
     on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SetMark:
+    """Hold a key back for a while."""
+
+    kind: MarkKind
+    key: str
+    ttl_s: float
+    reason: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiftMark:
+    """Take a mark away before its time."""
+
+    kind: MarkKind
+    key: str
 
 
 @dataclass(frozen=True, slots=True)

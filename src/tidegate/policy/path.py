@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from tidegate.policy import closing, entry, snapshot
 from tidegate.policy.attempts import Attempts
-from tidegate.policy.change import Diff, Drain
+from tidegate.policy.change import Diff, Drain, LiftMark, SetMark
 from tidegate.policy.classes import INTERACTIVE, classify
 from tidegate.policy.decisions import Admit, Alteration, Answer, Decision, Reason, Refuse, Verdict, Wait
 from tidegate.policy.elsewhere import Elsewhere
@@ -21,6 +21,7 @@ from tidegate.policy.line import Charge
 from tidegate.policy.margin import Margin
 from tidegate.policy.marks import Marks
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.oversight import Oversight
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.patience import client_limit
 from tidegate.policy.permit import Permit, Progress
@@ -52,6 +53,7 @@ class Path:
         self.config = PathConfig()
         self.upstreams: dict[str, Upstream] = {}
         self.marks = Marks(config.marks)
+        self.oversight = Oversight(self.marks, self.upstreams, config)
         self.quota = Quota(config.quota, config.tenants, config.models)
         self.ladder = Ladder(config.ladder)
         self.timeouts = Timeouts(config.timeouts)
@@ -333,17 +335,21 @@ class Path:
         for upstream in self.upstreams.values():
             for permit in upstream.observe(replica_name, reading, now):
                 self.attempts.confirm(permit, now)
+        self.oversight.look(now)
 
-    def apply(self, change: PathConfig | Drain, now: float) -> Diff:
+    def apply(self, change: PathConfig | Drain | SetMark | LiftMark, now: float) -> Diff:
         """Take a change into the running state; nothing that runs or waits is dropped."""
         if isinstance(change, Drain):
             return Diff(tuple(drain(self.upstreams, change)))
+        if not isinstance(change, PathConfig):
+            return Diff(tuple(self.oversight.order(change, now)))
         lines = reshape(self.upstreams, self._leaving, self.config, change, now)
         self._sharing = share(self._sharing, change.groups, self.upstreams, self._leaving, now)
         self.config = change
         self.marks.config, self.allowance.config = change.marks, change.retries
         self.quota.reconfigure(change.quota, change.tenants, change.models)
         self.margin.reconfigure(change.margin)
+        self.oversight.reconfigure(change, now)
         self.timeouts.reconfigure(change.timeouts)
         self.ladder.reconfigure(change.ladder)
         for record in self._open.values():
@@ -373,7 +379,7 @@ class Path:
             "waiting": len(self._tickets),
             **self.attempts.view(now),
             "retry_allowance": self.allowance.left,
-            **self.marks.view(now),
+            **self.oversight.view(now),
             "cache": self.ladder.answers.view(),
             **snapshot.view(self.upstreams, now),
             "quota": self.quota.view(),

@@ -8,6 +8,7 @@ from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.breaker import BreakerConfig
 from tidegate.policy.burst import BurstConfig
 from tidegate.policy.classes import ClassesConfig
+from tidegate.policy.ejections import EjectionsConfig
 from tidegate.policy.giants import GiantsConfig
 from tidegate.policy.groups import GroupsConfig
 from tidegate.policy.ladder import LadderConfig
@@ -16,6 +17,7 @@ from tidegate.policy.limits.per_model import ModelsConfig
 from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.margin import MarginConfig
 from tidegate.policy.marks import MarksConfig
+from tidegate.policy.outliers import OutliersConfig
 from tidegate.policy.pacing import PacingConfig
 from tidegate.policy.queue import QueueConfig
 from tidegate.policy.quota import QuotaConfig
@@ -24,6 +26,7 @@ from tidegate.policy.retries import RetriesConfig
 from tidegate.policy.slots import SlotsConfig
 from tidegate.policy.tenants import TenantsConfig
 from tidegate.policy.timeouts import TimeoutsConfig
+from tidegate.policy.watchdog import WatchdogConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,9 @@ class PathConfig:
     prefill: PrefillConfig = field(default=PrefillConfig())
     timeouts: TimeoutsConfig = field(default=TimeoutsConfig())
     breaker: BreakerConfig = field(default=BreakerConfig())
+    ejections: EjectionsConfig = field(default=EjectionsConfig())
+    outliers: OutliersConfig = field(default=OutliersConfig())
+    watchdog: WatchdogConfig = field(default=WatchdogConfig())
     balance: BalanceConfig = field(default=BalanceConfig())
     marks: MarksConfig = field(default=MarksConfig())
     ladder: LadderConfig = field(default=LadderConfig())

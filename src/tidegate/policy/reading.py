@@ -64,6 +64,11 @@ class Capacity:
     def slots(self) -> int | None:
         return None if self.kv_tokens is None else self.kv_tokens // self.slot_tokens
 
+    @property
+    def slot_bytes(self) -> int:
+        """KV bytes of one slot; 0 where nobody asks."""
+        return self.slot_tokens * (self.bytes_per_token or 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaConfig:

@@ -7,10 +7,13 @@ from tidegate.policy.cache_account import CacheAccount
 from tidegate.policy.class_shares import ClassShares
 from tidegate.policy.decisions import Reason
 from tidegate.policy.estimates import LatencyFit
+from tidegate.policy.foreign import ForeignLoad, confirmed_aborts
 from tidegate.policy.groups import Group
 from tidegate.policy.limits.adaptive import AdaptiveLimit, LimitConfig
 from tidegate.policy.limits.horizon import Horizon
 from tidegate.policy.limits.prefill import FEW_SAMPLES, PrefillConfig, prefill_bound_tokens
+from tidegate.policy.motion import Motion
+from tidegate.policy.pace import Pace
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.reading import Reading, ReplicaConfig
 from tidegate.policy.request import NEVER, Request
@@ -30,7 +33,7 @@ class Replica:
     """State of one replica. Own accounting first (R1); readings correct it."""
 
     __slots__ = (
-        "_foreign_before",
+        "_foreign",
         "_sampled_at",
         "_samples_left",
         "aborting",
@@ -44,8 +47,12 @@ class Replica:
         "group",
         "horizon",
         "in_flight",
+        "is_excused",
         "limit",
+        "marked_until",
+        "motion",
         "name",
+        "pace",
         "pending_tokens",
         "permits",
         "read_at",
@@ -74,11 +81,18 @@ class Replica:
         self.slots = Slots(config.capacity)
         self.group: Group | None = None
         """The part of a shared pool that it uses; None: its pool is its own."""
-        self.slot_bytes = _slot_bytes(config)
+        self.slot_bytes = config.capacity.slot_bytes
         self.limit = AdaptiveLimit(limit, config.capacity.sequences)
         self.breaker = Breaker(breaker)
         self.ready = True
         self.draining = False
+        self.marked_until = 0.0
+        """It is under a mark until then and gets nothing; 0.0: under none."""
+        self.is_excused = False
+        """In a panic: neither its mark nor its breaker keeps requests away at this moment."""
+        self.motion = Motion()
+        self.pace: Pace | None = None
+        """For its peers to be compared with; None: it has none."""
         self.in_flight = 0
         """Sequences of our permits, unconfirmed aborts included."""
         self.pending_tokens = 0
@@ -106,7 +120,7 @@ class Replica:
         self.warms_for_s = 0.0
         """How long that was to take when it began."""
         self.cache = CacheAccount()
-        self._foreign_before = (0, 0)
+        self._foreign = ForeignLoad()
         self._samples_left = SAMPLES_PER_S
         self._sampled_at = 0.0
 
@@ -114,6 +128,27 @@ class Replica:
     def serves(self) -> bool:
         """It is up, and may be given requests."""
         return self.ready and not self.draining
+
+    def is_usable(self, now: float) -> bool:
+        """It serves, and neither a breaker nor a mark is in the way."""
+        return self.serves and self.breaker.state is _CLOSED and self.marked_until <= now
+
+    def end_mark(self, now: float) -> None:
+        """Its mark is over, or was lifted."""
+        self.marked_until = 0.0
+        self.start_slowly(now)
+
+    def opens_at(self, after: float) -> float:
+        """The next moment later than ``after`` at which a breaker or a mark may let more through by time alone."""
+        at = self.breaker.opens_at(after)
+        return self.marked_until if after < self.marked_until < at else at
+
+    def wake(self, now: float) -> None:
+        """Take note of what time has ended: a mark, a breaker's cooldown."""
+        if 0.0 < self.marked_until <= now:
+            self.end_mark(now)
+        if self.breaker.state is not _CLOSED:
+            self.breaker.allows(now)
 
     def start_slowly(self, now: float) -> None:
         """It is new or has come back: its part of the traffic grows from now on."""
@@ -135,9 +170,10 @@ class Replica:
         """
         if not self.ready or self.draining:
             return Reason.NO_REPLICA
-        if self.breaker.state is not _CLOSED and not self.breaker.allows(now):
-            return Reason.BREAKER
         sequences, prompt_tokens = request.sequences, request.prompt_tokens
+        is_suspect = self.marked_until or self.breaker.state is not _CLOSED
+        if is_suspect and self._keeps_away(prompt_tokens + output_tokens, now):
+            return Reason.BREAKER
         most = self.config.capacity.sequences
         if most is not None and self.in_flight + self.foreign_sequences + sequences > most:
             return Reason.SEQUENCES
@@ -155,6 +191,16 @@ class Replica:
         if self.group is not None:
             return self._group_gate(self.group, request, output_tokens, now)
         return None
+
+    def _keeps_away(self, tokens: int, now: float) -> bool:
+        """A mark or its breaker keeps a request of so many tokens from it."""
+        if self.is_excused:
+            return False
+        if self.marked_until:
+            if now < self.marked_until:
+                return True
+            self.end_mark(now)
+        return self.breaker.state is not _CLOSED and not self.breaker.allows(now, tokens)
 
     def _prefill_gate(self, service_class: str, unread_tokens: int) -> Reason | None:
         """A class that may hold a part of the replica finds its bound lower; the rest is for the others."""
@@ -228,6 +274,7 @@ class Replica:
     def started(self, permit: Permit) -> None:
         """The first byte has come."""
         self.slots.start(permit.slots)
+        self.motion.at = permit.first_token_at
         if permit.pending_tokens:
             self.pending_tokens -= permit.prompt_tokens - permit.cached_tokens
             self.read_at = permit.first_token_at
@@ -272,22 +319,27 @@ class Replica:
         permit.state = _SETTLED
 
     def learn_first_token(self, permit: Permit, seconds: float) -> None:
+        if self.pace is not None:
+            self.pace.note_first(permit.pending_tokens, seconds)
         if self._is_calm():
             self.first_token.learn(permit.pending_tokens, seconds)
             known = self.first_token.samples >= FEW_SAMPLES
             self.token_s = self.first_token.per_unit_s if known else 0.0
-            self._bind()
+            self.bind()
 
     def judge_pace(self, *, late: bool, now: float) -> None:
         """An answer kept the pace that its class wants, or not."""
         if self.horizon.judge(late=late, now=now):
-            self._bind()
+            self.bind()
 
-    def _bind(self) -> None:
+    def bind(self) -> None:
+        """Take what was learned into the bound on queued prefill."""
         horizon = self.horizon
         self.bound_tokens = prefill_bound_tokens(horizon.config, self.first_token, horizon.value_s)
 
     def learn_whole(self, output_tokens: int, seconds: float) -> None:
+        if self.pace is not None:
+            self.pace.note_whole(output_tokens, seconds)
         if self._is_calm():
             self.whole.learn(output_tokens, seconds)
 
@@ -301,47 +353,32 @@ class Replica:
         if self.reading is not None and reading.at < self.reading.at:
             return []
         self.cache.observe(self.reading, reading)
-        if reading.ready and not self.ready:
-            self.start_slowly(reading.at)
+        self.motion.note(self.reading, reading)
+        if reading.ready and (not self.ready or (self.reading is not None and reading.counts_anew(self.reading))):
+            self._come_back(reading.at)
         self.reading = reading
         self.ready = reading.ready
         if not reading.ready:
             return [*self.aborting]
-        confirmed = self._confirmed(reading)
         self._note_foreign(reading)
-        return confirmed
-
-    def _confirmed(self, reading: Reading) -> list[Permit]:
-        """Aborts older than the reading that its running count has no room for, oldest first."""
-        if not self.config.confirms_aborts or reading.running is None or not self.aborting:
+        if not self.config.confirms_aborts:
             return []
-        live = sum(p.sequences for p in self.permits.values() if p.admitted_at < reading.at) - sum(
-            p.sequences for p in self.aborting
-        )
-        still_running = max(0, reading.running + (reading.waiting or 0) - live)
-        aborting = sum(p.sequences for p in self.aborting)
-        confirmed = []
-        for permit in self.aborting:
-            if (
-                aborting - permit.sequences >= still_running
-                and permit.abort_by - self.config.abort_grace_s < reading.at
-            ):
-                confirmed.append(permit)
-                aborting -= permit.sequences
-        return confirmed
+        return confirmed_aborts(self.aborting, self.permits.values(), reading, self.config.abort_grace_s)
+
+    def _come_back(self, now: float) -> None:
+        self.start_slowly(now)
+        self.breaker.look_again(now)
+        self.motion.come_back(now)
+        if self.pace is not None:
+            self.pace.forget()
 
     def _note_foreign(self, reading: Reading) -> None:
-        """Load that is not ours, if two readings in a row show it: one alone may just be older than
-        the end of a request of ours."""
-        sequences = 0 if reading.running is None else max(0, reading.running - self.in_flight)
-        own_tokens = self.slots.held * self.slots.slot_tokens
-        tokens = 0 if reading.kv_used_tokens is None else max(0, reading.kv_used_tokens - own_tokens)
-        slots = -(-tokens // self.slots.slot_tokens)
-        self.foreign_sequences = min(sequences, self._foreign_before[0])
-        before, self.slots.foreign = self.slots.foreign, min(slots, self._foreign_before[1])
-        if self.group is not None and self.slots.foreign != before:
-            self.group.note_foreign((self.slots.foreign - before) * self.slot_bytes)
-        self._foreign_before = (sequences, slots)
+        """Load that is not ours."""
+        slots, before = self.slots, self.slots.foreign
+        found = self._foreign.note(reading, self.in_flight, slots.held, slots.slot_tokens)
+        self.foreign_sequences, slots.foreign = found
+        if self.group is not None and slots.foreign != before:
+            self.group.note_foreign((slots.foreign - before) * self.slot_bytes)
 
     def reconfigure(
         self,
@@ -355,46 +392,8 @@ class Replica:
         self.config = config
         self.slow_start_s = slow_start_s
         self.slots.resize(config.capacity)
-        self.slot_bytes = _slot_bytes(config)
+        self.slot_bytes = config.capacity.slot_bytes
         self.limit.reconfigure(limit)
         self.breaker.reconfigure(breaker, now)
         self.horizon.reconfigure(prefill)
-        self._bind()
-
-    def view(self) -> dict[str, object]:
-        return {
-            "upstream": self.config.upstream,
-            "ready": self.ready,
-            "draining": self.draining,
-            "error": self.reading.error if self.reading is not None else "",
-            "in_flight": self.in_flight,
-            "aborting": len(self.aborting),
-            "foreign_sequences": self.foreign_sequences,
-            "sequences": self.config.capacity.sequences,
-            "pending_prefill_tokens": self.pending_tokens,
-            "prefill_bound_tokens": self.bound_tokens,
-            "limit": self.limit.value,
-            "breaker": self.breaker.state.value,
-            "slots": self.slots.view(),
-            "kv_used_tokens": self.reading.kv_used_tokens if self.reading is not None else None,
-            "group": self.config.group,
-            "classes": self.shares.view(),
-            "token_s": self.token_s,
-            "cache_trust": self.cache.trust,
-        }
-
-    def dump(self) -> dict[str, list[float]]:
-        return {"limit": [self.limit.value], "first_token": self.first_token.dump(), "whole": self.whole.dump()}
-
-    def restore(self, state: dict[str, list[float]]) -> None:
-        self.limit.value = float(state["limit"][0])
-        self.limit.reconfigure(self.limit.config)
-        self.first_token.restore(state["first_token"])
-        self.whole.restore(state["whole"])
-        self.token_s = self.first_token.per_unit_s if self.first_token.samples >= FEW_SAMPLES else 0.0
-        self._bind()
-
-
-def _slot_bytes(config: ReplicaConfig) -> int:
-    """KV bytes of one slot; 0 where nobody asks."""
-    return config.capacity.slot_tokens * (config.capacity.bytes_per_token or 0)
+        self.bind()

@@ -13,6 +13,7 @@ from tidegate.policy.expectation import Expectation
 from tidegate.policy.giants import is_giant, is_quiet
 from tidegate.policy.groups import Group
 from tidegate.policy.line import Charge
+from tidegate.policy.pace import Pace
 from tidegate.policy.pacing import Pacing
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Permit
@@ -94,9 +95,24 @@ class Upstream:
         if self.concurrency is not None and self._is_full(self.concurrency, request.sequences):
             return _MODEL_CONCURRENCY
         found = self.balancer.choose(request, output_tokens, now, avoid)
+        if isinstance(found, Replica):
+            return found
         if found is _GROUP_SHARE:
             self._claim(request, output_tokens, now)
+        if self.is_in_panic(now):
+            suspect = self.balancer.choose_suspect(request, output_tokens, now, avoid)
+            return suspect if isinstance(suspect, Replica) else found
         return found
+
+    def is_in_panic(self, now: float) -> bool:
+        """Breakers and marks keep requests from so many of the replicas that are up that it is more likely the
+        requests, or the judgement, than the replicas; or from all of them."""
+        up = usable = 0
+        for replica in self.replicas:
+            if replica.serves:
+                up += 1
+                usable += replica.is_usable(now)
+        return usable < up and (usable == 0 or usable < self.balancer.config.panic_share * up)
 
     def is_giant(self, prompt_tokens: int) -> bool:
         return is_giant(self.giants, prompt_tokens, self.prompt_tokens.value, self.replicas)
@@ -132,7 +148,8 @@ class Upstream:
     def may_open(self, replica: Replica) -> bool:
         """Whether this replica's breaker may open: only while another one stands in for it."""
         return any(
-            other is not replica and other.serves and other.breaker.state is State.CLOSED for other in self.replicas
+            other is not replica and other.serves and other.breaker.state is State.CLOSED and not other.marked_until
+            for other in self.replicas
         )
 
     def tokens_per_s(self, service_class: str, now: float) -> float | None:
@@ -173,7 +190,7 @@ class Upstream:
             return None
         giant = self.queue.giants.head()
         held_until = NEVER if giant is None or giant.held_until <= self.woken_at else giant.held_until
-        opens = [r.breaker.open_until for r in self.replicas if r.breaker.state is State.OPEN]
+        opens = [replica.opens_at(self.woken_at) for replica in self.replicas]
         return min([expiry, self.wakes_at, held_until, self.pacing.opens_at or NEVER, *opens])
 
     def gathers(self, now: float) -> bool:
@@ -194,11 +211,11 @@ class Upstream:
         giant = self.queue.giants.head()
         self.moved = self.moved or (giant is not None and self.woken_at < giant.held_until <= now)
         self.moved = self.moved or 0.0 < self.pacing.opens_at <= now
-        self.woken_at = now
         for replica in self.replicas:
-            if replica.breaker.state is State.OPEN and replica.breaker.open_until <= now:
-                replica.breaker.allows(now)
+            if replica.opens_at(self.woken_at) <= now:
+                replica.wake(now)
                 self.moved = True
+        self.woken_at = now
 
     def reconfigure(self, config: PathConfig, now: float) -> None:
         """Take what a reload says, of everything but the replicas."""
@@ -219,6 +236,11 @@ class Upstream:
     def survey(self) -> None:
         """Note what the present replicas can hold at most; call when they change."""
         self.balancer.follow(self.replicas)
+        for replica in self.replicas:
+            if len(self.replicas) == 1:
+                replica.pace = None
+            elif replica.pace is None:
+                replica.pace = Pace()
         capacities = [replica.config.capacity for replica in self.replicas]
         contexts = [each.context_tokens for each in capacities]
         known = [tokens for tokens in contexts if tokens is not None]

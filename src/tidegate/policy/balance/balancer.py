@@ -34,7 +34,13 @@ class BalanceConfig:
     """A replica that is new, has come back or whose breaker has closed reaches its full part of the traffic within
     this time; 0: at once."""
 
+    panic_share: float = 0.5
+    """When breakers and marks leave fewer than this share of the replicas that are up, the others get what these have
+    no room for, in spite of breakers and marks (Envoy's panic threshold). 0: only when they leave none."""
+
     def __post_init__(self) -> None:
+        if not 0 <= self.panic_share <= 1:
+            raise ValueError(f"balance.panic_share lies in [0, 1]: {self}")
         if self.bounded_load < 1 or self.slow_start_s < 0:
             raise ValueError(f"balance needs bounded_load >= 1 and slow_start_s >= 0: {self}")
 
@@ -81,6 +87,18 @@ class Balancer:
             if isinstance(found, Replica):
                 return found
         return least_cost(replicas, request, output_tokens, now, avoid, cached)
+
+    def choose_suspect(
+        self, request: Request, output_tokens: int, now: float, avoid: str | None = None
+    ) -> Replica | Reason:
+        """The replica of least cost of those that a breaker or a mark keeps away, as if it did not."""
+        suspects = [replica for replica in self._replicas if not replica.is_usable(now)]
+        for replica in suspects:
+            replica.is_excused = True
+        found = least_cost(suspects, request, output_tokens, now, avoid)
+        for replica in suspects:
+            replica.is_excused = False
+        return found
 
     def placed(self, request: Request, replica: Replica) -> int:
         """The request goes there; returns how much of its prompt need not be read."""
