@@ -216,3 +216,13 @@ def test_proxies_come_from_the_environment_but_never_between_us_and_this_machine
     assert proxy_of("http", "inside.example") is None
     for host in ("localhost", "127.0.0.1", "::1"):
         assert proxy_of("http", host) is None
+
+
+def test_streams_go_on_where_the_configuration_says_how(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    replicas = "replicas: ['http://h:1', 'http://h:2']"
+    file.write_text(
+        f"upstreams:\n  a: {{{replicas}, continuation: text}}\n  b: {{{replicas}, continuation: off}}\n"
+        f"  c: {{{replicas}}}\n"
+    )
+    assert compose(load(file, {}, ENV), {}, ENV).continuation == {"a": "text"}

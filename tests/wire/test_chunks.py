@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tidegate.wire.chunks import chunk_of, data_of, events_in, without_token_ids
+from tidegate.wire.chunks import Delta, chunk_of, data_of, events_in, without_token_ids
 
 
 def test_events_are_told_apart_however_their_lines_end() -> None:
@@ -30,10 +30,11 @@ def test_what_an_event_carries(event: bytes, data: bytes | None) -> None:
 
 def test_a_chunk_of_a_chat_and_one_of_a_completion() -> None:
     chat = chunk_of(b'{"id":"c","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"hi"},"more":[]}]}')
-    assert (chat.id, chat.created, chat.model, chat.choices[0].written) == ("c", 1, "m", "hi")
+    assert (chat.id, chat.created, chat.model, chat.choices[0].delta) == ("c", 1, "m", Delta(content="hi"))
     plain = chunk_of(b'{"choices":[{"text":"hi","finish_reason":"stop","token_ids":[7]}]}').choices[0]
-    assert (plain.written, plain.finish_reason, plain.token_ids) == ("hi", "stop", [7])
-    assert chunk_of(b'{"choices":[{"delta":{"role":"assistant","content":null}}]}').choices[0].written == ""
+    assert (plain.text, plain.finish_reason, plain.token_ids) == ("hi", "stop", [7])
+    role = chunk_of(b'{"choices":[{"delta":{"role":"assistant","content":null}}]}').choices[0]
+    assert role.delta == Delta(role="assistant")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -96,3 +96,7 @@ class Upstream(Section):
     to make the same. Needs ``tokenizer``."""
     images_to: Annotated[str, Field(min_length=1)] | None = None
     """Requests with images go to this upstream instead: one name for clients, and the content decides (SPEC S0-70)."""
+    continuation: Literal["off", "text", "exact"] = "off"
+    """When a replica dies in the middle of a stream, another goes on with it, so that the client has one answer
+    (docs/policies/continuation.md). ``text``: llama.cpp, and completions of vLLM. ``exact``: vLLM, by token ids. Off,
+    because such an answer is of two replicas, and what is sent has to be kept until it is complete."""

@@ -105,6 +105,9 @@ def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) ->
         are_requests_logged=server.log_requests,
         are_rows_sent=config.lens.enabled or server.log_requests,
         images_to=_images_to(config),
+        continuation={
+            alias: each.continuation for alias, each in config.upstreams.items() if each.continuation != "off"
+        },
         idempotency=config.idempotency,
         is_cache_enabled=path.ladder.enabled and Rung.CACHE in path.ladder.order,
     )

@@ -148,7 +148,7 @@ class Continuation:
     def rest(self) -> bytes:
         """What is left at the regular end of a stream whose last event has no empty line after it."""
         tail, self._tail = self._tail, b""
-        return tail if self._seam is None or not tail else self._seam.joined(tail)
+        return tail if self._seam is None or not tail else self._seam.joined(tail.rstrip(b"\r\n"))
 
     @property
     def is_finished(self) -> bool:
@@ -181,6 +181,8 @@ class Continuation:
         transcript, terms, body = self.transcript, self._terms, self._body
         transcript.read()
         transcript.forget_unseen()
+        if transcript.is_finished:
+            return "the answer is complete, but for the usage that was asked for"
         if body.images or body.prompts > 1:
             return "its prompt is more than one text"
         text = body.edited({})

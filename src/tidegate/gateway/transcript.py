@@ -6,13 +6,14 @@ from array import array
 
 import msgspec
 
-from tidegate.wire.chunks import DONE, Chunk, Delta, chunk_of, data_of, events_in
+from tidegate.wire.chunks import DONE, Choice, Chunk, chunk_of, data_of, events_in
 
 MOST_RAW_BYTES = 64 * 1024
 """Of events that nobody has read yet. Above it they are read, which takes about a millisecond, and their text stays."""
 MOST_TEXT_BYTES = 64 * 1024
 """Of text and token ids. An answer that is longer than this is not continued: sixteen thousand tokens and more."""
 ID_BYTES = 4
+MORE_THAN_TEXT = "there is more than text in it: reasoning, or a call of a tool"
 
 
 class Transcript:
@@ -102,30 +103,43 @@ class Transcript:
     def _take(self, chunk: Chunk) -> None:
         if self.id is None:
             self.id, self.created, self.model = chunk.id, chunk.created, chunk.model
+        if chunk.prompt_token_ids is not None:
+            self._take_prompt(chunk.prompt_token_ids)
         for choice in chunk.choices:
-            prompt_ids = choice.prompt_token_ids or chunk.prompt_token_ids
-            if prompt_ids is not None and self.prompt_ids is None:
-                self.prompt_ids = array("I", prompt_ids)
-            if choice.index:
-                self.problem = "there are several answers in it"
-            if choice.delta is not None:
-                self._look_at(choice.delta)
-            self._unseen_ids += choice.token_ids or ()
-            if choice.written:
-                self._keep(choice.written)
-            if choice.finish_reason is not None:
-                self.is_finished = True
+            self._take_choice(choice)
 
-    def _look_at(self, delta: Delta) -> None:
-        if delta.role is not None:
-            self.has_role = True
-        if delta.has_more_than_text:
-            self.problem = "there is more than text in it: reasoning, or a call of a tool"
+    def _take_choice(self, choice: Choice) -> None:
+        delta, text = choice.delta, choice.text
+        if delta is not None:
+            text = delta.content
+            if delta.role is not None:
+                self.has_role = True
+            if delta.has_more_than_text:
+                self.problem = MORE_THAN_TEXT
+        if choice.token_ids is not None:
+            self._unseen_ids += choice.token_ids
+        if choice.prompt_token_ids is not None:
+            self._take_prompt(choice.prompt_token_ids)
+        if text:
+            self._keep(text)
+        if choice.finish_reason is not None:
+            self.is_finished = True
+        if choice.index:
+            self.problem = "there are several answers in it"
+
+    def _take_prompt(self, ids: list[int]) -> None:
+        """What another replica tells of its prompt has the answer's beginning in it."""
+        if self.prompt_ids is None:
+            self.prompt_ids = array("I", ids)
 
     def _keep(self, text: str) -> None:
-        ids = self._unseen_ids
         self._parts.append(text)
+        self._kept_bytes += len(text) if text.isascii() else len(text.encode(errors="replace"))
+        ids = self._unseen_ids
+        if not ids:
+            self.tokens += 1
+            return
         self.token_ids.extend(ids)
-        self.tokens += len(ids) or 1
-        self._kept_bytes += len(text.encode(errors="replace")) + ID_BYTES * len(ids)
+        self.tokens += len(ids)
+        self._kept_bytes += ID_BYTES * len(ids)
         self._unseen_ids = []

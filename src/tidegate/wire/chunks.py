@@ -39,12 +39,6 @@ class Choice(msgspec.Struct):
     prompt_token_ids: list[int] | None = None
     """In the first chunk of a completion; a chat has them beside its choices."""
 
-    @property
-    def written(self) -> str:
-        """The text that it adds."""
-        delta = self.delta
-        return (self.text if delta is None else delta.content) or ""
-
 
 class Chunk(msgspec.Struct):
     """The fields that matter; an engine's others are not looked at."""
@@ -62,8 +56,6 @@ DONE = b"[DONE]"
 chunk_of = msgspec.json.Decoder(Chunk).decode
 """Raises ``msgspec.DecodeError`` for what is no chunk."""
 
-_EVENT_END = re.compile(rb"\r?\n\r?\n")
-_LINE_END = re.compile(rb"\r?\n")
 _TOKEN_IDS = re.compile(
     rb',\s*"(?:prompt_)?token_ids"\s*:\s*(?:\[[\d,\s]*\]|null)|"(?:prompt_)?token_ids"\s*:\s*(?:\[[\d,\s]*\]|null)\s*,?'
 )
@@ -71,14 +63,17 @@ _TOKEN_IDS = re.compile(
 
 def events_in(text: bytes) -> Iterator[bytes]:
     """The events of ``text``, which ends with one; without the empty lines between them."""
-    return (event for event in _EVENT_END.split(text) if event)
+    # A regular expression would take twenty times as long; in JSON no carriage return stands as it is.
+    if text.find(b"\r") >= 0:
+        text = text.replace(b"\r\n", b"\n")
+    return (event for event in text.split(b"\n\n") if event)
 
 
 def data_of(event: bytes) -> bytes | None:
     """What an event carries; None for a comment and for an event without data."""
     if event.startswith(b"data:") and event.find(b"\n") < 0:
         return event[5:].strip()
-    lines = [line[5:].strip() for line in _LINE_END.split(event) if line.startswith(b"data:")]
+    lines = [line[5:].strip() for line in event.splitlines() if line.startswith(b"data:")]
     return b"\n".join(lines) if lines else None
 
 
