@@ -16,6 +16,7 @@ REQUESTS: tuple[Attack, ...] = (
     ),
     Attack("arrays inside each other", [right(BODY[:-1] + b',"x":' + b"[" * 5000 + b"]" * 5000 + b"}")], is_due=True),
     Attack("a name that is not UTF-8", [right(b'{"model":"m","\xff":1}')], is_due=True),
+    Attack("more tokens than 64 bits can count", [right(b'{"model":"m","max_tokens":%b}' % (b"9" * 30))], is_due=True),
     Attack("one byte a chunk", [b"GET /health HTTP/1.1\r\nhost: a\r\n", b"\r", b"\n"], is_due=True),
     Attack("HEAD of what an engine has", [b"HEAD /v1/files HTTP/1.1\r\nhost: a\r\n\r\n"], is_due=True, is_head=True),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+import msgspec
+
 from tests.fuzz.answers import Answer, MalformedError, answers_in
 from tests.fuzz.attack import Attack
 from tests.gateway.stand import Engine, Stand, stand_for
@@ -104,6 +106,8 @@ async def _is_empty(stand: Stand) -> None:
     await stand.until(lambda: not stand.gateway.connections, PATIENCE_S)
     view = stand.path.view(stand.loop.time())
     assert (view["open_requests"], view["waiting"], view["permit_leaks"], stand.driver.waiting) == (0, 0, 0, 0)
+    # What cannot travel to the parent would end the data process.
+    assert msgspec.msgpack.encode([stand.rows, view, stand.path.dump(stand.loop.time())])
     # A model may be called nothing, so the tenant tells which rows were requests.
     assert len([row for row in stand.rows if row.tenant]) == len(stand.noted.offered)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.stand import WHOLE, Engine, chat, get, json_answer, post, stand_for
+from tidegate.gateway.intake import MOST_TOKENS
 from tidegate.gateway.settings import ApiKey, Endpoint, Limits
 from tidegate.policy.reading import Capacity
 from tidegate.testing.virtual_loop import run_virtually
@@ -338,5 +339,18 @@ def test_an_http10_client_gets_an_answer_that_it_can_read() -> None:
             await stand.until(lambda: client.is_closed)
             assert b"connection: close" in client.raw
             assert client.answers[0].body == WHOLE_BODY
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_bound_of_more_tokens_than_can_be_counted_is_counted_as_the_most(name: str) -> None:
+    async def main() -> None:
+        engine = Engine([WHOLE])
+        with stand_for(engine) as stand:
+            body = b'{"model":"m","prompt":"a","%b":%b}' % (name.encode(), b"9" * 30)
+            assert (await stand.ask(post(body, "/v1/completions"))).status == 200
+            assert engine.requests[0].body == body
+            assert stand.rows[0].max_tokens == MOST_TOKENS
 
     run_virtually(main())

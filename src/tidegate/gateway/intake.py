@@ -27,6 +27,9 @@ LONGEST_KEY = 128
 MOST_SEQUENCES = 128
 """Of one prompt; OpenAI's own bound on ``n``."""
 
+MOST_TOKENS = 2**31 - 1
+"""No answer is longer. A client may write any number; ours stay within 64 bits, sums included."""
+
 _MULTIPART_MODEL = re.compile(rb'name="model"\r\n\r\n([^\r\n]{1,200})')
 
 
@@ -144,7 +147,7 @@ class Intake:
             bound = fields.max_output_tokens
         # llama.cpp's clients write -1 for "no bound".
         if bound is not None and bound >= 0:
-            request.max_tokens = bound
+            request.max_tokens = bound if bound < MOST_TOKENS else MOST_TOKENS
         if call.route.generates:
             request.sequences = _answers(fields) * body.prompts if fields.n or fields.best_of else body.prompts
         if fields.service_tier is not None and request.class_hint is None:
