@@ -225,6 +225,7 @@ class Stand:
         self.engines = engines
         self.rows: list[Row] = []
         self.polled: list[str] = []
+        self.called_back: list[tuple[str, str, bytes]] = []
         self.counters: dict[str, Counter] = {}
         """By replica name; an endpoint of a kind that counts is asked here."""
         self.tokenizers = FakeSpawn()
@@ -247,6 +248,7 @@ class Stand:
                 TokenizerPool(self.tokenizers),
                 lambda level, text: self.logged.append(f"{level}: {text}"),
             ),
+            call_back=lambda url, message_id, body: self.called_back.append((url, message_id, body)),
         )
         self.gateway = Gateway(settings, around)
         self.ticker = Ticker(self.gateway, self.loop, settings.timers.tick_s, self.metrics.observe_lag)

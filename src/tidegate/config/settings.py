@@ -11,6 +11,7 @@ from pydantic import Field, PrivateAttr
 
 from tidegate.config.balance import Balance
 from tidegate.config.idempotency import Idempotency
+from tidegate.config.jobs import Callbacks, Jobs
 from tidegate.config.ladder import Ladder, Retries
 from tidegate.config.lens import Lens
 from tidegate.config.limits import Limits
@@ -25,6 +26,7 @@ from tidegate.config.tail import Marks, Tail
 from tidegate.config.upstreams import Upstream
 from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.idempotency import IdempotencyConfig
+from tidegate.policy.jobs import JobsConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.marks import MarksConfig
 from tidegate.policy.quota import QuotaConfig
@@ -65,6 +67,8 @@ class Settings(Section):
     ladder: Ladder = LadderConfig()
     retries: Retries = RetriesConfig()
     idempotency: Idempotency = IdempotencyConfig()
+    jobs: Jobs = JobsConfig()
+    callbacks: Callbacks = Callbacks()
     quota: Quota = QuotaConfig()
     tenants: Tenants = Field(default_factory=dict)
     """Tenants that differ from the others, by the name that their API keys give."""

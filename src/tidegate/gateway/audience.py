@@ -29,14 +29,15 @@ class Audience(Recording):
     that has fallen ``2 × most_bytes`` behind the rest is cut off.
     """
 
-    __slots__ = ("_is_slow", "_owner", "_running", "_seats", "original_id")
+    __slots__ = ("_is_slow", "_owner", "_seats", "original_id", "running")
 
     def __init__(self, owner: Owner, original_id: bytes, most_bytes: int) -> None:
         super().__init__(most_bytes)
         self._owner = owner
         self.original_id = original_id
         """``x-request-id`` of the request."""
-        self._running: Running | None = None
+        self.running: Running | None = None
+        """The request, until it is over or given up."""
         self._seats: list[Seat] = []
         self._is_slow = False
 
@@ -64,7 +65,7 @@ class Audience(Recording):
     def keep_pace(self) -> None:
         """Part of ``seat.Hall``."""
         is_slow = bool(self._seats) and all(seat.is_paused for seat in self._seats)
-        running = self._running
+        running = self.running
         if is_slow == self._is_slow or running is None:
             return
         self._is_slow = is_slow
@@ -75,7 +76,7 @@ class Audience(Recording):
 
     def abandon(self) -> None:
         """Nobody wants the answer any more: the engine is told."""
-        running, self._running = self._running, None
+        running, self.running = self.running, None
         if running is not None:
             running.client_left()
 
@@ -83,14 +84,14 @@ class Audience(Recording):
 
     def attach(self, exchange: Running) -> None:
         """Part of ``weighing.Holder``."""
-        self._running, self._is_slow = exchange, False
+        self.running, self._is_slow = exchange, False
         self.keep_pace()
 
     def exchange_over(self, keeps_alive: bool, now: float) -> None:
         """Part of ``exchange.Client``."""
         del keeps_alive  # Each connection's own reply knows.
         seats, self._seats = self._seats, []
-        self._running = None
+        self.running = None
         self._owner.answer_over(self, seats, now)
         for seat in seats:
             seat.over(now)

@@ -15,7 +15,7 @@ from tidegate.config.slot_plan import SlotPlan, fitted
 from tidegate.config.started_engines import Vllm
 from tidegate.config.upstreams import Replica, Upstream
 from tidegate.errors import ConfigError
-from tidegate.gateway.settings import ApiKey, Counting, Endpoint, Limits, Settings, Timers
+from tidegate.gateway.settings import ApiKey, Callbacks, Counting, Endpoint, Limits, Settings, Timers
 from tidegate.policy.ladder import Rung
 from tidegate.policy.reading import Capacity, ReplicaConfig
 
@@ -109,8 +109,20 @@ def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) ->
             alias: each.continuation for alias, each in config.upstreams.items() if each.continuation != "off"
         },
         idempotency=config.idempotency,
+        jobs=config.jobs,
+        callbacks=Callbacks(origins=config.callbacks.origins, secret=_secret(config, env)),
         is_cache_enabled=path.ladder.enabled and Rung.CACHE in path.ladder.order,
     )
+
+
+def _secret(config: Config, env: Mapping[str, str]) -> str | None:
+    name = config.callbacks.secret_env
+    if name is None:
+        return None
+    secret = env.get(name)
+    if not secret:
+        raise ConfigError([f"callbacks.secret_env: the variable {name} is not set, so callbacks could not be signed"])
+    return secret
 
 
 def _images_to(config: Config) -> dict[str, str]:

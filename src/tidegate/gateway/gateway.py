@@ -16,24 +16,34 @@ from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
 from tidegate.gateway.exchange import Exchange
 from tidegate.gateway.intake import Intake, RejectedError
+from tidegate.gateway.job_answers import CallBack, JobAnswers
+from tidegate.gateway.jobs import Jobs
 from tidegate.gateway.journal import Journal
 from tidegate.gateway.keyed_calls import KeyedCalls
-from tidegate.gateway.local_answers import LocalAnswers, path_of
+from tidegate.gateway.local_answers import LocalAnswers, of_mistake, path_of
 from tidegate.gateway.pool import Dial, Pool
 from tidegate.gateway.reply import Reply
 from tidegate.gateway.routes import PASSED_METHODS, ROUTES, Route, passed_through
 from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.tally import Counting, Tallied, Tally
+from tidegate.gateway.watching import Outputs
 from tidegate.gateway.weighing import Holder, Weighing
 from tidegate.policy.decisions import Reason
 from tidegate.policy.request import Request
 from tidegate.wire.errors import Mistake
-from tidegate.wire.header_names import IDEMPOTENCY_KEY
+from tidegate.wire.header_names import ASYNC_IN, IDEMPOTENCY_KEY
 from tidegate.wire.requests import Incoming
 
+KEYED_OR_LATER = ASYNC_IN | {IDEMPOTENCY_KEY}
+LOCAL_PREFIXES = (b"/v1/models", b"/v1/health")
+"""Under these no engine is asked."""
 WORTH_TOKENS = 1024
 """Shorter prompts are tokenized within about 2 ms, by whomever, and an estimate of them cannot be far off."""
+
+
+def _tell_nobody(url: str, message_id: str, body: bytes) -> None:
+    """Where nothing carries callbacks out."""
 
 
 @dataclass(slots=True)
@@ -48,6 +58,8 @@ class Surroundings:
     """64 random bits."""
     poll_soon: Callable[[str], None]
     tally: Tally = field(default_factory=Tally)
+    call_back: CallBack = _tell_nobody
+    """Tells a URL that a job has ended."""
 
 
 class Gateway:
@@ -68,6 +80,7 @@ class Gateway:
         )
         self._answers = LocalAnswers(self._shared)
         self.access = Access(settings.api_keys, settings.trusted_proxies)
+        self._jobs = JobAnswers(self._shared, self._answers, self._start, around.call_back)
         self._keyed = KeyedCalls(self._shared, settings.idempotency)
         self._intake = Intake(self.access, self._shared.ratios, models, around.draws, settings.asks_usage)
         self._take(settings)
@@ -96,9 +109,11 @@ class Gateway:
         self._intake.ask_for(settings.path.classes.headers)
         self._intake.balanced = _balanced(settings)
         self._keeps_answers = settings.is_cache_enabled
+        self._shared.outputs = Outputs(settings.output, settings.outputs)
         self._shared.continued = _continued(settings)
         self._shared.journal.are_rows_sent = settings.are_rows_sent
         self._answers.serve(self.access, self._intake.models)
+        self._jobs.serve(self.access, settings.jobs, settings.callbacks.origins)
         self._keyed.answers.reconfigure(settings.idempotency)
         self._around.tally.serve(settings.endpoints, settings.path.replicas)
         old = self._shared.pools
@@ -130,7 +145,10 @@ class Gateway:
         """Where the call goes; None when it was answered here."""
         path = path_of(incoming.target)
         route = ROUTES.get(path)
-        if route is None and (not path.startswith(b"/v1/") or path.startswith(b"/v1/models")):
+        if route is None and self._jobs.owns(path):
+            self._jobs.take(connection, incoming, path)
+            return None
+        if route is None and (not path.startswith(b"/v1/") or path.startswith(LOCAL_PREFIXES)):
             self._answers.take(connection, incoming, path)
             return None
         if self._shared.is_draining:
@@ -155,12 +173,31 @@ class Gateway:
         if self._keeps_answers:
             request.cache_key = self._intake.cache_key(request, call)
         reply = self._answers.reply(connection, incoming)
+        if KEYED_OR_LATER.isdisjoint(incoming.fields):
+            self._start(connection, call, request, reply)
+        else:
+            self._begin_keyed_or_later(connection, call, request, reply)
+
+    def _begin_keyed_or_later(self, connection: ClientConnection, call: Call, request: Request, reply: Reply) -> None:
+        """The call has a key, or its client takes a job for an answer. With both, the key stands for the job."""
+        incoming, audience = call.incoming, None
+        wanted = self._jobs.wanted(incoming) if call.route.is_known else None
         if IDEMPOTENCY_KEY in incoming.fields and self._keyed.takes(incoming):
             audience = self._keyed.take(connection, call, request, reply)
-            if audience is not None:
-                self._start(audience, call, request, audience)
-        else:
-            self._start(connection, call, request, reply)
+            if audience is None:
+                return
+        holder, reply = audience or connection, audience or reply
+        if wanted is None:
+            self._start(holder, call, request, reply)
+            return
+        try:
+            self._jobs.accept(holder, reply, call, request, wanted)
+        except RejectedError as rejected:
+            if audience is None:
+                raise
+            answer = of_mistake(rejected)
+            audience.whole(answer.status, answer.header_lines(call.request_id), answer.body)
+            audience.exchange_over(True, self.now())
 
     def _start(self, holder: Holder, call: Call, request: Request, reply: Reply) -> None:
         """``holder`` hears of the end, ``reply`` takes the answer."""
@@ -211,6 +248,11 @@ class Gateway:
         self._answers.note_reading(replica, is_ready=is_ready)
 
     @property
+    def jobs(self) -> Jobs:
+        """Those that were accepted."""
+        return self._jobs.jobs
+
+    @property
     def is_draining(self) -> bool:
         return self._shared.is_draining
 
@@ -228,6 +270,8 @@ class Gateway:
             exchange.tick(now)
         if self._keyed.orphans:
             self._keyed.tick(now)
+        if self._jobs.jobs.is_busy:
+            self._jobs.jobs.tick(now)
 
     def sweep(self, now: float) -> None:
         """Idle connections on both sides; about once a second."""
@@ -236,6 +280,7 @@ class Gateway:
         for pool in self._shared.pools.values():
             pool.sweep()
         self._keyed.answers.expire(now)
+        self._jobs.jobs.sweep(now)
 
     @property
     def open_requests(self) -> int:
@@ -251,6 +296,7 @@ class Gateway:
         self._shared.is_draining = True
         for exchange in tuple(self._shared.live):
             exchange.refuse_waiting()
+        self._jobs.jobs.drain(self.now())
         self.sweep(self.now())
 
     def stop(self) -> None:

@@ -11,6 +11,8 @@ import msgspec
 from tidegate.gateway.access import Access
 from tidegate.gateway.client_connection import ClientConnection
 from tidegate.gateway.error_answer import RESTART_S
+from tidegate.gateway.health_body import CACHE_LINES, health_body
+from tidegate.gateway.health_body import PREFIX as HEALTH_PREFIX
 from tidegate.gateway.intake import LONGEST_KEY, RejectedError
 from tidegate.gateway.reply import JSON_LINE, Reply, header_lines
 from tidegate.gateway.shared import Shared
@@ -36,6 +38,13 @@ class OwnAnswer:
     is_recorded: bool = True
     """It becomes a row."""
 
+    def header_lines(self, request_id: bytes) -> bytes:
+        """All of them, each ended."""
+        lines = JSON_LINE + b"x-request-id: %b\r\n" % request_id + self.lines
+        if self.code:
+            lines += b"%b: %b\r\n" % (REASON, self.code.encode()) + header_lines(retry_headers(self.retry_after_s))
+        return lines
+
 
 class LocalAnswers:
     """Answers, and numbers every call whoever answers it."""
@@ -57,6 +66,10 @@ class LocalAnswers:
         self._models_body = msgspec.json.encode({"object": "list", "data": [_model_entry(name) for name in models]})
 
     # ---- every call -------------------------------------------------------------------------
+
+    def next_number(self) -> int:
+        """Of a call that is none of a client's."""
+        return next(self._numbers)
 
     def number(self, incoming: Incoming) -> tuple[int, bytes]:
         """The call's number in this process, and the id under which its answer goes out."""
@@ -81,13 +94,15 @@ class LocalAnswers:
             need_get(incoming)
             self.give(connection, incoming, OwnAnswer(200 if is_fine else 503, body, is_recorded=False))
             return
-        if not path.startswith(b"/v1/models"):
+        is_health = path.startswith(HEALTH_PREFIX)
+        if not is_health and not path.startswith(b"/v1/models"):
             raise RejectedError(Mistake.NO_ROUTE, "the API is under /v1")
         need_get(incoming)
         if self._access.tenant(incoming.fields) is None:
             raise RejectedError(Mistake.NO_KEY)
-        body, code = self._models_answer(path)
-        self.give(connection, incoming, OwnAnswer(404 if code else 200, body, code, is_recorded=bool(code)))
+        body, code = health_body(self._shared.driver, path) if is_health else self._models_answer(path)
+        lines = CACHE_LINES if is_health and not code else b""
+        self.give(connection, incoming, OwnAnswer(404 if code else 200, body, code, lines, is_recorded=bool(code)))
 
     def _models_answer(self, path: bytes) -> tuple[bytes, str]:
         """Public names only: what they stand for is nobody's business (S3-16)."""
@@ -107,10 +122,7 @@ class LocalAnswers:
 
     def rejected(self, connection: ClientConnection, incoming: Incoming, error: RejectedError) -> None:
         """Say what is wrong with a call."""
-        mistake = MISTAKES[error.mistake]
-        body = mistake.body(error.mistake.value, error.detail, error.param)
-        answer = OwnAnswer(mistake.status, body, error.mistake.value, retry_after_s=error.retry_after_s)
-        self.give(connection, incoming, answer)
+        self.give(connection, incoming, of_mistake(error))
 
     def unreadable(self, connection: ClientConnection, mistake: Mistake, detail: str, status: int) -> None:
         """Answer bytes that are no request; the connection can carry nothing more."""
@@ -124,10 +136,7 @@ class LocalAnswers:
         reply = self.reply(connection, incoming)
         reply.omits_body = incoming.method == b"HEAD"
         number, request_id = self.number(incoming)
-        lines = JSON_LINE + b"x-request-id: %b\r\n" % request_id + answer.lines
-        if answer.code:
-            lines += b"%b: %b\r\n" % (REASON, answer.code.encode()) + header_lines(retry_headers(answer.retry_after_s))
-        reply.whole(answer.status, lines, answer.body)
+        reply.whole(answer.status, answer.header_lines(request_id), answer.body)
         now = self._shared.driver.now()
         if answer.is_recorded:
             path = path_of(incoming.target)[:128].decode("latin-1")
@@ -153,6 +162,13 @@ class LocalAnswers:
             self._down.discard(replica)
         else:
             self._down.add(replica)
+
+
+def of_mistake(error: RejectedError) -> OwnAnswer:
+    """What is said to a call with a mistake in it."""
+    mistake, code = MISTAKES[error.mistake], error.mistake.value
+    body = mistake.body(code, error.detail, error.param)
+    return OwnAnswer(mistake.status, body, code, retry_after_s=error.retry_after_s)
 
 
 def need_get(incoming: Incoming) -> None:

@@ -9,6 +9,8 @@ import msgspec
 
 from tidegate.engines.address import Address
 from tidegate.policy.idempotency import IdempotencyConfig
+from tidegate.policy.jobs import JobsConfig
+from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.wire.tls import Tls
 
@@ -108,6 +110,16 @@ class Counting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Callbacks:
+    """Where it may be told that a job has ended."""
+
+    origins: tuple[str, ...] = ()
+    """Scheme, host and port, as in ``https://hooks.example.com``; none: no callbacks."""
+    secret: str | None = None
+    """Signs them; in the clear here, so settings are never logged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The data process's whole configuration."""
 
@@ -135,6 +147,12 @@ class Settings:
     continuation: dict[str, str] = field(default_factory=dict)
     """By upstream: ``text`` or ``exact``, how its streams go on elsewhere when their replica dies."""
     idempotency: IdempotencyConfig = field(default=IdempotencyConfig())
+    output: OutputConfig = field(default=OutputConfig())
+    """How answers are looked into."""
+    outputs: dict[str, OutputConfig] = field(default_factory=dict)
+    """By upstream, where that is different."""
+    jobs: JobsConfig = field(default=JobsConfig())
+    callbacks: Callbacks = field(default=Callbacks())
     asks_usage: bool = False
     """Write ``stream_options.include_usage`` into streaming requests: exact token counts, at the price
     of one more event that the client did not ask for."""

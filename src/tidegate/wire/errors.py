@@ -14,6 +14,7 @@ import msgspec
 
 from tidegate.policy.decisions import Reason
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.output.problem import Problem
 from tidegate.wire import header_names as names
 
 
@@ -70,6 +71,15 @@ FAILURES: dict[Outcome, HttpError] = {
     Outcome.SHUTDOWN: HttpError(503, _SERVER, "The gateway stopped before the answer was complete"),
 }
 
+OUTPUTS: dict[Problem, HttpError] = {
+    Problem.EMPTY: HttpError(502, _SERVER, "The engine's answer is empty"),
+    Problem.TRUNCATED: HttpError(502, _SERVER, "The engine's answer ends before it is complete"),
+    Problem.GARBLED: HttpError(502, _SERVER, "The engine's answer is garbled"),
+    Problem.FORMAT: HttpError(502, _SERVER, "The engine's answer is not what was asked for"),
+    Problem.REPETITIVE: HttpError(502, _SERVER, "The engine repeats itself, and was stopped"),
+}
+"""Where ``output`` says that such an answer ends with an error."""
+
 
 class Mistake(Enum):
     """What is refused before a request exists. The value is the error's ``code``."""
@@ -80,6 +90,11 @@ class Mistake(Enum):
     BAD_HEADER = "invalid_header"
     KEY_REUSED = "idempotency_key_reused"
     KEY_IN_USE = "idempotency_key_in_use"
+    JOBS_FULL = "jobs_full"
+    NO_JOB = "unknown_job"
+    JOB_EXPIRED = "job_expired"
+    JOB_UNFINISHED = "job_unfinished"
+    RESULT_TOO_LARGE = "result_too_large"
     NO_KEY = "invalid_api_key"
     NO_ROUTE = "unknown_url"
     WRONG_METHOD = "method_not_allowed"
@@ -95,6 +110,11 @@ MISTAKES: dict[Mistake, HttpError] = {
     Mistake.BAD_HEADER: HttpError(400, _INVALID, "A header of the request has a wrong value"),
     Mistake.KEY_REUSED: HttpError(422, _INVALID, "The Idempotency-Key belongs to another request"),
     Mistake.KEY_IN_USE: HttpError(409, _INVALID, "The request under this Idempotency-Key still runs"),
+    Mistake.JOBS_FULL: HttpError(429, _OVERLOADED, "There is no room for another job"),
+    Mistake.NO_JOB: HttpError(404, _INVALID, "There is no such job; ids do not survive a restart of the gateway"),
+    Mistake.JOB_EXPIRED: HttpError(410, _INVALID, "The job's result was kept as long as results are"),
+    Mistake.JOB_UNFINISHED: HttpError(409, _INVALID, "The job has no result yet"),
+    Mistake.RESULT_TOO_LARGE: HttpError(507, _SERVER, "The job's result is longer than jobs.max_result_bytes"),
     Mistake.NO_KEY: HttpError(401, _INVALID, "A valid API key is needed: Authorization: Bearer KEY"),
     Mistake.NO_ROUTE: HttpError(404, _INVALID, "There is no such path"),
     Mistake.WRONG_METHOD: HttpError(405, _INVALID, "The path does not take this method"),

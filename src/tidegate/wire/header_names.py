@@ -25,9 +25,18 @@ STAINLESS_READ_TIMEOUT = b"x-stainless-read-timeout"
 GRPC_TIMEOUT = b"grpc-timeout"
 IDEMPOTENCY_KEY = b"idempotency-key"
 """draft-ietf-httpapi-idempotency-key-header: calls under one key are one request."""
+PREFER = b"prefer"
+"""RFC 7240: ``respond-async`` asks for a job, ``wait=3`` to wait so many seconds for the answer first."""
+ASYNC = b"x-tidegate-async"
+"""``true``: as ``Prefer: respond-async``, for clients that cannot send that."""
+CALLBACK = b"x-tidegate-callback"
+"""URL that is told when the job has ended."""
+ASYNC_IN = frozenset({PREFER, ASYNC, CALLBACK})
 
 # Out: what we tell about one answer.
 REASON = b"x-tidegate-reason"
+OUTPUT = b"x-tidegate-output"
+"""What is wrong with the answer that is given all the same; at the end of a stream as a comment."""
 DEGRADED = b"x-tidegate-degraded"
 QUEUE_MS = b"x-tidegate-queue-ms"
 REPLICA = b"x-tidegate-replica"
@@ -36,6 +45,8 @@ RETRY_AFTER_MS = b"retry-after-ms"
 """The OpenAI clients read it before ``retry-after``."""
 SHOULD_RETRY = b"x-should-retry"
 """``true`` or ``false``; the OpenAI clients let it win over the status code."""
+LOCATION = b"location"
+PREFERENCE_APPLIED = b"preference-applied"
 REPLAYED = b"idempotency-replayed"
 """``true`` on the answer to a call that repeats a finished one."""
 ORIGINAL_REQUEST_ID = b"x-tidegate-original-request-id"
@@ -75,6 +86,7 @@ OURS_IN = frozenset({DEADLINE_MS, SERVICE_CLASS, SESSION, STAINLESS_READ_TIMEOUT
 NOT_FORWARDED = (
     HOP_BY_HOP
     | OURS_IN
+    | ASYNC_IN
     | {AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, IDEMPOTENCY_KEY, X_REQUEST_ID, b"accept-encoding", b"cookie"}
 )
 """Not copied from a client's request to an engine. ``accept-encoding`` goes because a compressed
