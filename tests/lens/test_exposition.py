@@ -86,7 +86,7 @@ def test_every_family_is_named_by_the_rule_and_defines_itself() -> None:
 
 def test_labels_are_only_closed_enums_and_configured_names() -> None:
     labels = {key for family in families(snapshot()).values() for sample in family.samples for key in sample.labels}
-    assert labels == {"upstream", "class", "outcome", "reason", "rung", "replica", "state", "le"}
+    assert labels == {"upstream", "class", "outcome", "reason", "rung", "replica", "state", "le", "problem"}
 
 
 def test_requests_errors_sheds_late_degraded_and_retries_are_counted_apart() -> None:

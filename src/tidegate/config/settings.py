@@ -16,6 +16,7 @@ from tidegate.config.ladder import Ladder, Retries
 from tidegate.config.lens import Lens
 from tidegate.config.limits import Limits
 from tidegate.config.origin import DEFAULT, Origin, Path
+from tidegate.config.output import Output
 from tidegate.config.pools import Pools
 from tidegate.config.quotas import Quota, Tenants
 from tidegate.config.section import Section
@@ -29,6 +30,7 @@ from tidegate.policy.idempotency import IdempotencyConfig
 from tidegate.policy.jobs import JobsConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.marks import MarksConfig
+from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.quota import QuotaConfig
 from tidegate.policy.retries import RetriesConfig
 
@@ -69,6 +71,8 @@ class Settings(Section):
     idempotency: Idempotency = IdempotencyConfig()
     jobs: Jobs = JobsConfig()
     callbacks: Callbacks = Callbacks()
+    output: Output = OutputConfig()
+    """Whether answers are fit to be used."""
     quota: Quota = QuotaConfig()
     tenants: Tenants = Field(default_factory=dict)
     """Tenants that differ from the others, by the name that their API keys give."""

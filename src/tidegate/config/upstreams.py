@@ -7,11 +7,13 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from tidegate.config.output import ModelOutput
 from tidegate.config.quantity import Size
 from tidegate.config.quotas import ModelLimits
 from tidegate.config.section import Section
 from tidegate.config.started_engines import Engine
 from tidegate.policy.limits.per_model import ModelConfig
+from tidegate.policy.output.output_config import OutputOverride
 
 
 def _http_url(url: str) -> str:
@@ -94,6 +96,8 @@ class Upstream(Section):
     forward_token_ids: bool = False
     """Send token ids in the place of the text of long completion prompts, to replicas whose own tokenizer was found
     to make the same. Needs ``tokenizer``."""
+    output: ModelOutput = OutputOverride()
+    """Where its answers are looked into otherwise than the section ``output`` says."""
     images_to: Annotated[str, Field(min_length=1)] | None = None
     """Requests with images go to this upstream instead: one name for clients, and the content decides (SPEC S0-70)."""
     continuation: Literal["off", "text", "exact"] = "off"

@@ -17,6 +17,7 @@ from tidegate.config.upstreams import Replica, Upstream
 from tidegate.errors import ConfigError
 from tidegate.gateway.settings import ApiKey, Callbacks, Counting, Endpoint, Limits, Settings, Timers
 from tidegate.policy.ladder import Rung
+from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -105,6 +106,8 @@ def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) ->
         are_requests_logged=server.log_requests,
         are_rows_sent=config.lens.enabled or server.log_requests,
         images_to=_images_to(config),
+        output=config.output,
+        outputs=_outputs(config),
         continuation={
             alias: each.continuation for alias, each in config.upstreams.items() if each.continuation != "off"
         },
@@ -123,6 +126,11 @@ def _secret(config: Config, env: Mapping[str, str]) -> str | None:
     if not secret:
         raise ConfigError([f"callbacks.secret_env: the variable {name} is not set, so callbacks could not be signed"])
     return secret
+
+
+def _outputs(config: Config) -> dict[str, OutputConfig]:
+    own = {alias: upstream.output.over(config.output) for alias, upstream in config.upstreams.items()}
+    return {alias: output for alias, output in own.items() if output != config.output}
 
 
 def _images_to(config: Config) -> dict[str, str]:

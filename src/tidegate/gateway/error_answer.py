@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from tidegate.gateway.judgement import shown_error
 from tidegate.policy.decisions import Answer, Reason, Refuse
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.output.problem import Finding
 from tidegate.wire import header_names as names
-from tidegate.wire.errors import FAILURES, REFUSALS, retry_headers
+from tidegate.wire.errors import FAILURES, OUTPUTS, REFUSALS, retry_headers
 
 RETRYABLE = frozenset(
     {Outcome.PUSHBACK, Outcome.CONNECT_FAILED, Outcome.ENGINE_ERROR, Outcome.SHUTDOWN, Outcome.INVALID_OUTPUT}
@@ -58,6 +59,13 @@ def failed(outcome: Outcome, detail: str, retry_after_s: float | None) -> ErrorA
     error = FAILURES[outcome]
     headers = retry_headers(retry_after_s) if outcome in RETRYABLE else []
     return ErrorAnswer(error.status, outcome.value, error.body(outcome.value, detail), headers)
+
+
+def bad_output(finding: Finding) -> ErrorAnswer:
+    """The engine answered, and the answer is not fit to be given. Asking again may well help."""
+    error, code = OUTPUTS[finding.problem], finding.problem.value
+    headers = [(names.OUTPUT, code.encode()), *retry_headers(RESTART_S)]
+    return ErrorAnswer(error.status, code, error.body(code, finding.evidence), headers)
 
 
 def engines_own(

@@ -17,12 +17,18 @@ from tidegate.gateway.error_answer import ErrorAnswer
 from tidegate.gateway.relay import Relay, passed_lines
 from tidegate.gateway.reply import JSON_LINE, STREAM_LINES, Reply, header_lines
 from tidegate.gateway.shared import Shared
+from tidegate.gateway.watching import Watch, action_on, outcome_on, whole_finding
 from tidegate.lens.edge import Edge
 from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
+from tidegate.policy.output.output_config import OutputConfig
+from tidegate.policy.output.problem import Action, Finding
 from tidegate.policy.request import Request
+from tidegate.wire.header_names import OUTPUT
 from tidegate.wire.responses import ResponseReader, header_pairs
 from tidegate.wire.sse import DONE_EVENT, HEARTBEAT, error_event
+
+_OK = Outcome.OK
 
 MOST_KEPT_BYTES = 64 * 1024
 """Of an answer that may be served again."""
@@ -43,9 +49,11 @@ class Exchange:
         "_beat_at",
         "_client",
         "_code",
+        "_finding",
         "_has_waited",
         "_may_repeat",
         "_shared",
+        "_watch",
         "call",
         "is_over",
         "is_paused",
@@ -69,6 +77,9 @@ class Exchange:
         """The client does not keep up."""
         self._beat_at = request.arrived_at
         self._code = ""
+        self._watch: Watch | None = None
+        self._finding: Finding | None = None
+        """What is wrong with the answer that the client gets."""
         self.is_over = False
 
     def start(self) -> None:
@@ -115,12 +126,24 @@ class Exchange:
         """Part of ``attempt.Owner``."""
         kept = self.call.continuation
         relay = Relay(self.reply, reader, self._own_lines(attempt), self._shared.driver.now, kept)
-        if kept is not None and relay.scan is not None:
-            kept.begin(attempt.admit.permit.replica, relay)
+        if relay.scan is not None:
+            permit = attempt.admit.permit
+            if kept is not None:
+                kept.begin(permit.replica, relay)
+            if self._watch is not None and kept is not None:
+                self._watch.resume()
+            else:
+                self._watch = self._shared.outputs.watch(permit.upstream, self.call, relay.last_read_at)
+            relay.watch = self._watch
         return relay
 
     def finish_whole(self, attempt: Attempt, status: int, head: bytes, body: bytes, now: float) -> None:
         """Part of ``attempt.Owner``."""
+        expected = self._shared.outputs.expected(attempt.admit.permit.upstream, self.call) if status == 200 else None
+        finding = None if expected is None else whole_finding(expected, body)
+        if expected is not None and finding is not None:
+            self._finish_faulty(attempt, head, body, finding, expected.config)
+            return
         self.reply.whole(status, passed_lines(head) + self._own_lines(attempt), body)
         attempt.settle(Outcome.OK, now, body=body)
         key = self.request.cache_key
@@ -128,14 +151,50 @@ class Exchange:
             self._shared.driver.remember(key, body, now)
         self._close(now)
 
+    def _finish_faulty(
+        self, attempt: Attempt, head: bytes, body: bytes, finding: Finding, config: OutputConfig
+    ) -> None:
+        """A whole answer that is not as it should be: ask again, say so instead, or give it with a label."""
+        shared, action = self._shared, action_on(finding, config)
+        now = shared.driver.now()
+        shared.journal.metrics.observe_output(attempt.admit.permit.replica, finding.problem.value)
+        if action is not Action.MARK:
+            attempt.settle(Outcome.INVALID_OUTPUT, now, body=body)
+            if action is not Action.STOP and self._may_repeat:
+                self._may_repeat = False
+                if shared.driver.again(self.request.id, Outcome.INVALID_OUTPUT, now, self) is None:
+                    return
+        self._finding = finding
+        if action in (Action.MARK, Action.RETRY_ONCE):
+            label = b"%b: %b\r\n" % (OUTPUT, finding.problem.value.encode())
+            self.reply.whole(200, passed_lines(head) + self._own_lines(attempt) + label, body)
+            attempt.settle(outcome_on(finding, config), now, body=body)
+        else:
+            self._tell(error_answer.bad_output(finding))
+        self._close(now)
+
+    def _stop_writing(self, attempt: Attempt, finding: Finding, *, still_running: bool) -> None:
+        """What the engine writes is of no use."""
+        now = self._shared.driver.now()
+        attempt.settle(Outcome.INVALID_OUTPUT, now, still_running=still_running)
+        self._tell(error_answer.bad_output(finding))
+        self._close(now)
+
     def attempt_done(self, attempt: Attempt, outcome: Outcome, now: float) -> None:
         """Part of ``attempt.Owner``."""
+        watch = self._watch
+        if outcome is _OK and watch is not None and watch.finding is not None:
+            outcome = watch.outcome
+            self._code = watch.code
         attempt.settle(outcome, now)
         self._close(now)
 
     def attempt_ended_by_engine(self, attempt: Attempt) -> None:
         """Part of ``attempt.Owner``. A [DONE] after the engine's own error event would hide the failure."""
-        attempt.abort()
+        still_running, watch = attempt.abort(), self._watch
+        if watch is not None and watch.finding is not None and watch.is_stopped:
+            self._stop_writing(attempt, watch.finding, still_running=still_running)
+            return
         now = self._shared.driver.now()
         outcome = Outcome.CUT if attempt.has_token else Outcome.ENGINE_ERROR
         kept, relay = self.call.continuation, attempt.relay
@@ -185,7 +244,8 @@ class Exchange:
         not settled, unless that was tried."""
         relay, admit, effect = attempt.relay, attempt.admit, EFFECTS[outcome]
         if relay is None or not relay.has_forwarded:
-            if not kept.count or not effect.retry:
+            # What a whole answer is worth in the middle of a stream, another replica would not say either.
+            if not kept.count or not effect.retry or outcome is Outcome.INVALID_OUTPUT:
                 return False
         elif not effect.resume:
             return False
@@ -310,12 +370,18 @@ class Exchange:
         shared.leave(self)
         # The parts of an exchange refer to each other; without this they would need the collector.
         self._client = self._attempt = None
+        watch, finding = self._watch, self._finding
+        if watch is not None and watch.finding is not None and attempt is not None:
+            finding = watch.finding
+            shared.journal.metrics.observe_output(attempt.admit.permit.replica, finding.problem.value)
         status, code, gap_s = reply.status, self._code, 0.0
         if attempt is not None and attempt.relay is not None and attempt.has_token:
             gap_s = attempt.relay.worst_gap_s
         edge = Edge(
             call.request_id.decode("latin-1"), call.route.path, status, code, code != "" and status == 200, gap_s
         )
+        if finding is not None:
+            edge.output_problem = finding.problem.value
         record = shared.driver.close(self.request.id, now)
         if refused is not None:
             record.refused, record.outcome = refused, None

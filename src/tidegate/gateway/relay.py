@@ -13,7 +13,7 @@ from typing import Protocol
 from tidegate.gateway.reply import Reply
 from tidegate.wire.header_names import CONTENT_LENGTH, CONTENT_TYPE, NOT_RETURNED
 from tidegate.wire.responses import ResponseReader
-from tidegate.wire.sse import COMPLETION_TOKENS, PROMPT_TOKENS, EventScan, usage_count
+from tidegate.wire.sse import COMPLETION_TOKENS, PROMPT_TOKENS, EventScan, before_done, usage_count
 
 MOST_HELD_BYTES = 1 << 20
 """A JSON answer above this passes as it comes; only large batches of embeddings are longer."""
@@ -40,6 +40,16 @@ class Keeper(Protocol):
         """Tokens that the running stream tells, as the whole answer's."""
 
 
+class Watcher(Protocol):
+    """Looks into a stream (``gateway.watching``)."""
+
+    def take(self, data: bytes, now: float) -> bool:
+        """One read. True: the answer ends here."""
+
+    def trailer(self) -> bytes:
+        """What is said of the answer at its regular end."""
+
+
 class Relay:
     """Of one attempt. ``now`` tells the loop's time, seconds; ``own_lines`` are our header lines; ``keeper`` stands
     between a stream and the client, if anything does."""
@@ -59,6 +69,7 @@ class Relay:
         "last_read_at",
         "scan",
         "status",
+        "watch",
         "worst_gap_s",
     )
 
@@ -74,6 +85,8 @@ class Relay:
         self._reply = reply
         self._own_lines = own_lines
         self._keeper = keeper
+        self.watch: Watcher | None = None
+        """Looks into the stream as it passes."""
         self.status = reader.status
         self.head = reader.head
         headers = dict(reader.headers)
@@ -91,7 +104,7 @@ class Relay:
         self._prompt_tokens: int | None = None
         self._completion_tokens: int | None = None
         self.is_failed = False
-        """The engine reported its own failure as an event."""
+        """The engine reported its own failure as an event, or what it writes is of no use."""
         self.last_read_at = now()
         self.worst_gap_s = 0.0
         """Longest time between two reads."""
@@ -149,12 +162,8 @@ class Relay:
             self.last_read_at = now
             if gap_s > self.worst_gap_s:
                 self.worst_gap_s = gap_s
-        if scan.error_ends_at is not None:
-            self.is_failed = True
-        if self._keeper is not None:
-            data = self._keeper.show(data, scan)
-        elif self.is_failed:
-            data = data[: scan.error_ends_at]
+        if self.watch is not None or self._keeper is not None or scan.error_ends_at is not None:
+            data = self._shown(data, scan)
         if not data:
             return events
         if reply.has_head:
@@ -163,13 +172,30 @@ class Relay:
             self._open(data)
         return events
 
+    def _shown(self, data: bytes, scan: EventScan) -> bytes:
+        """What of a read goes to the client: nothing that comes after the end of an answer that has failed."""
+        if scan.error_ends_at is not None:
+            self.is_failed = True
+        elif self.watch is not None and self.watch.take(data, self.last_read_at):
+            self.is_failed = True
+            data = before_done(data)
+        if self._keeper is not None:
+            return self._keeper.show(data, scan)
+        return data[: scan.error_ends_at]
+
     def whole_body(self) -> bytes:
         """The body of a held answer."""
         return b"".join(self.held or ())
 
     def end(self) -> None:
         """The answer is complete and was not held."""
-        self.end_with(b"" if self._keeper is None else self._keeper.rest())
+        last = b"" if self._keeper is None else self._keeper.rest()
+        if self.watch is not None and self.scan is not None:
+            told = self.watch.trailer()
+            if told and self.is_cut_open:
+                last += b"\n\n"
+            last += told
+        self.end_with(last)
 
     def end_with(self, event: bytes) -> None:
         """Nothing more comes of the answer, and ``event`` is its end; what was held back is dropped."""

@@ -14,6 +14,8 @@ from tidegate.gateway.pool import Pool
 from tidegate.gateway.running import Running
 from tidegate.gateway.settings import Timers
 from tidegate.gateway.tally import Tally
+from tidegate.gateway.watching import Outputs
+from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.request import Request
 from tidegate.policy.token_source import TokenSource
 from tidegate.wire.body import Body
@@ -36,6 +38,8 @@ class Shared:
     """By replica name."""
     continued: dict[str, Terms] = field(default_factory=dict)
     """By upstream: how its streams go on elsewhere when their replica dies. Empty: none does."""
+    outputs: Outputs = field(default_factory=lambda: Outputs(OutputConfig(), {}))
+    """Which answers are looked into."""
     live: set[Running] = field(default_factory=set)
     """Everything that is not over; the ticker looks at it."""
     is_draining: bool = False

@@ -41,6 +41,8 @@ class ReplicaData(msgspec.Struct, array_like=True):
     reserved_slots: int
     used_tokens: int
     """Prompt (once per sequence) and output."""
+    output_problems: list[tuple[str, int]] = []
+    """(problem, count) of answers that were not as they should be."""
 
 
 class Snapshot(msgspec.Struct, array_like=True):

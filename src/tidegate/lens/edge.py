@@ -28,6 +28,8 @@ class Edge:
     reuse: str = ""
     """``joined`` or ``replayed``: the answer is that of the request ``original_id`` (``lens.row.Row``)."""
     original_id: str = ""
+    output_problem: str = ""
+    """What is wrong with the answer that the client got, or was kept from (``policy.output.Problem``)."""
 
 
 def row_of(record: Record, edge: Edge) -> Row:
@@ -80,6 +82,7 @@ def row_of(record: Record, edge: Edge) -> Row:
         request.in_burst,
         edge.reuse,
         edge.original_id,
+        edge.output_problem,
     )
 
 

@@ -20,6 +20,7 @@ from tidegate.lens.engine_figures import engine_figures
 from tidegate.lens.explain import REFUSED
 from tidegate.lens.gauges import gauges, slot_tokens_of
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.output.problem import Problem
 from tidegate.policy.reading import Reading
 
 SERIES_LABELS = ("upstream", "class")
@@ -76,6 +77,7 @@ class _Scrape(Collector):
         yield from _of_process(snapshot)
         yield from gauges(snapshot.view)
         yield _waste(snapshot)
+        yield _output_problems(snapshot)
 
 
 def _of_parent(parent: ParentFacts) -> Iterator[Metric]:
@@ -196,6 +198,20 @@ def _waste(snapshot: Snapshot) -> Metric:
         slot_tokens = slot_tokens_of(snapshot.view, each.replica)
         if each.reserved_slots and slot_tokens:
             family.add_metric((each.replica,), 1 - each.used_tokens / (each.reserved_slots * slot_tokens))
+    return family
+
+
+def _output_problems(snapshot: Snapshot) -> Metric:
+    family = CounterMetricFamily(
+        "tidegate_output_problems",
+        "Answers of the replica that were empty, truncated, garbled, repetitive or not of the form that was asked for, "
+        "also those that another replica made good.",
+        labels=("replica", "problem"),
+    )
+    for each in snapshot.replicas:
+        counted = dict(each.output_problems)
+        for problem in Problem:
+            family.add_metric((each.replica, problem.value), counted.get(problem.value, 0))
     return family
 
 

@@ -142,11 +142,12 @@ def _end_without_attempt(row: Row) -> str:
 class ReplicaSum:
     """Counts of one replica."""
 
-    __slots__ = ("reserved_slots", "used_tokens")
+    __slots__ = ("output_problems", "reserved_slots", "used_tokens")
 
     def __init__(self) -> None:
         self.reserved_slots = 0
         self.used_tokens = 0
+        self.output_problems: dict[str, int] = {}
 
 
 class Metrics:
@@ -178,6 +179,11 @@ class Metrics:
         if row.replica is not None:
             self._observe_replica(row, row.replica)
 
+    def observe_output(self, replica: str, problem: str) -> None:
+        """``replica`` wrote an answer that is not as it should be."""
+        counted = self._replica(replica).output_problems
+        counted[problem] = counted.get(problem, 0) + 1
+
     def observe_lag(self, lag_s: float) -> None:
         """``lag_s``: how late a timer of the loop fired (R16)."""
         self._loop_lag.observe(lag_s)
@@ -192,7 +198,10 @@ class Metrics:
         """Everything counted since the start, with ``view`` (``Path.view(now)``) for the gauges."""
         return Snapshot(
             [series.data(*names) for names, series in self._series.items() if series.requests or OTHER not in names],
-            [ReplicaData(name, each.reserved_slots, each.used_tokens) for name, each in self._replicas.items()],
+            [
+                ReplicaData(name, each.reserved_slots, each.used_tokens, list(each.output_problems.items()))
+                for name, each in self._replicas.items()
+            ],
             list(self._invalid.items()),
             self._loop_lag.data(),
             self._started_at,
@@ -202,11 +211,15 @@ class Metrics:
 
     def _observe_replica(self, row: Row, name: str) -> None:
         """Replica names come from the configuration alone, so their number is bounded."""
-        replica = self._replicas.get(name)
-        if replica is None:
-            replica = self._replicas[name] = ReplicaSum()
+        replica = self._replica(name)
         replica.reserved_slots += row.reserved_slots
         replica.used_tokens += row.sequences * row.prompt_tokens + row.output_tokens
+
+    def _replica(self, name: str) -> ReplicaSum:
+        found = self._replicas.get(name)
+        if found is None:
+            found = self._replicas[name] = ReplicaSum()
+        return found
 
     def _known(self, upstream: str, service_class: str) -> tuple[str, str]:
         for names in ((upstream, OTHER), (OTHER, service_class)):

@@ -70,6 +70,8 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     nothing was computed or charged for it. "" for every other request."""
     original_id: str = ""
     """That other request's ``request_id``."""
+    output_problem: str = ""
+    """What is wrong with the answer that the client got, or was kept from; "" for nothing (docs/reasons.md)."""
 
     @property
     def is_late(self) -> bool:

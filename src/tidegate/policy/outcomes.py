@@ -103,6 +103,6 @@ EFFECTS: dict[Outcome, Effect] = {
     Outcome.FIRST_BYTE_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True),
     Outcome.GAP_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True, True),
     Outcome.TOTAL_TIMEOUT: Effect(_S, _IGNORE, _C, _SETTLE, False, True),
-    Outcome.INVALID_OUTPUT: Effect(_B, _IGNORE, _N, _SETTLE, False, False),
+    Outcome.INVALID_OUTPUT: Effect(_B, _IGNORE, _N, _SETTLE, True, False),
     Outcome.SHUTDOWN: Effect(_S, _IGNORE, _N, _SETTLE, False, False),
 }

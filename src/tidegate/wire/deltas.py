@@ -9,7 +9,6 @@ import msgspec
 from tidegate.errors import ProtocolError
 
 _EVENT_END = re.compile(rb"\r?\n\r?\n")
-_NOTHING = (b"", b"null", b"[]", b"{}")
 
 
 class Said(msgspec.Struct, gc=False):
@@ -17,13 +16,13 @@ class Said(msgspec.Struct, gc=False):
 
     content: str | None = None
     refusal: str | None = None
-    tool_calls: msgspec.Raw = msgspec.Raw()
-    function_call: msgspec.Raw = msgspec.Raw()
+    tool_calls: list[msgspec.Raw] | None = None
+    function_call: dict[str, msgspec.Raw] | None = None
 
     @property
     def has_other(self) -> bool:
         """A tool call or a refusal, or a part of one."""
-        return bool(self.refusal) or bytes(self.tool_calls) not in _NOTHING or bytes(self.function_call) not in _NOTHING
+        return bool(self.tool_calls or self.refusal or self.function_call)
 
 
 class ChoicePart(msgspec.Struct, gc=False):
@@ -54,7 +53,7 @@ def parts_of(events: bytes) -> list[Part]:
     """
     if events.startswith(b"data: ") and events.endswith(b"\n\n"):
         # A line break can't stand inside a JSON string, so nothing but the ends of events is replaced.
-        joined = events[6:-2].removesuffix(b"\n\ndata: [DONE]").replace(b"\n\ndata: ", b",")
+        joined = b",".join(events[6:-2].removesuffix(b"\n\ndata: [DONE]").split(b"\n\ndata: "))
         try:
             return _parts.decode(b"[%b]" % joined)
         except (msgspec.DecodeError, RecursionError):

@@ -26,3 +26,12 @@ class Fields(msgspec.Struct):
     user: str | None = None
     priority: msgspec.Raw = msgspec.Raw()
     """vLLM's; whoever may set it decides who is served first."""
+    stop: msgspec.Raw = msgspec.Raw()
+    """Where the answer is to end. It may be at once, so that nothing is the right answer."""
+    suffix: msgspec.Raw = msgspec.Raw()
+    """What the answer stands before; that may be nothing."""
+    response_format: msgspec.Raw = msgspec.Raw()
+    guided_json: msgspec.Raw = msgspec.Raw()
+    """vLLM's older name of a JSON Schema that the answer must fit."""
+    structured_outputs: msgspec.Raw = msgspec.Raw()
+    """vLLM's newer one, among others."""

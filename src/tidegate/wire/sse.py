@@ -104,6 +104,12 @@ class EventScan:
         return whole[: found.start()]
 
 
+def before_done(data: bytes) -> bytes:
+    """What comes before ``[DONE]`` in a read: an answer that is stopped must not say that it is whole."""
+    at = data.rfind(b"data: [DONE]")
+    return data if at < 0 else data[:at]
+
+
 def error_event(body: bytes) -> bytes:
     """The event that ends a stream which cannot be completed. ``body``: see ``wire.errors``."""
     return b"data: %b\n\n" % body

@@ -98,7 +98,9 @@ class AnswerCheck:
     def _at_end(self, is_done: bool) -> Finding | None:
         choices = self._choices.values()
         if not is_done and not any(choice.reason is not None for choice in choices):
-            return Finding(Problem.TRUNCATED, "the stream ended without finish_reason and without [DONE]")
+            return Finding(
+                Problem.TRUNCATED, "the stream ended without saying so, by finish_reason or by its last event"
+            )
         for choice in choices:
             found = self._of_choice(choice)
             if found is not None:

@@ -1,8 +1,9 @@
 """Whether text that comes piece by piece can still become valid JSON (RFC 8259), and whether it is complete.
 
-A push-down automaton: one state and a stack of open brackets, one step for each character outside strings;
-inside a string one regular expression skips to its end. No more is kept than the state, so memory does not
-grow with the text, and where the pieces are cut makes no difference.
+A push-down automaton: one state and a stack of open brackets, one step for each character. Whole keys, scalars and
+runs of them are skipped by regular expressions, which take nothing but what the automaton would; they give up at
+the end of a piece. No more is kept than the state, so memory does not grow with the text, and where the pieces
+are cut makes no difference.
 
 Stricter than some readers, as strict as the RFC: no NaN, no comments, no comma before a closing bracket, no
 raw control characters in strings. Brackets may stand 500 deep: common readers give up at 1000.
@@ -18,6 +19,16 @@ DEEPEST = 500
 _VALUE, _FIRST_VALUE, _FIRST_KEY, _KEY, _COLON, _AFTER, _STRING, _ESCAPE, _HEX, _WORD, _END, _BROKEN = range(12)
 _MINUS, _ZERO, _WHOLE, _POINT, _FRACTION, _EXPONENT, _SIGN, _POWER = range(12, 20)
 
+# Possessive throughout: what was matched is never looked at again, so each character is looked at once.
+_WS = r"[ \t\n\r]*+"
+_TEXT = r'"(?>[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"'
+_NUMBER = r"-?(?>0|[1-9][0-9]*+)(?>\.[0-9]++)?+(?>[eE][+-]?[0-9]++)?+(?=[ \t\n\r,\]}])"
+_SCALAR = rf"(?>{_TEXT}|{_NUMBER}|true|false|null)"
+
+_ONE_KEY = re.compile(rf"{_WS}{_TEXT}{_WS}:")
+_ONE_SCALAR = re.compile(rf"{_WS}{_SCALAR}")
+_PAIRS = re.compile(rf"(?>{_WS}{_TEXT}{_WS}:{_WS}{_SCALAR}{_WS},)++")
+_ITEMS = re.compile(rf"(?>{_WS}{_SCALAR}{_WS},)++")
 _BLANK = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _ESCAPES = '"\\/bfnrt'
@@ -73,12 +84,28 @@ class JsonProgress:
             elif _ESCAPE <= state <= _WORD:
                 self._within(state, text[at])
                 at += 1
+            elif state <= _KEY and (skipped := self._skip(state, text, at)):
+                at = skipped
             else:
                 found = _BLANK.match(text, at)
                 at = at if found is None else found.end()
                 if at < size:
                     self._between(state, text[at])
                     at += 1
+
+    def _skip(self, state: int, text: str, at: int) -> int:
+        """Where a run of members or items that begins at ``at`` ends; 0: no complete one begins there."""
+        is_key = state in (_KEY, _FIRST_KEY)
+        if is_key or (self._open and self._open[-1] == "["):
+            found = (_PAIRS if is_key else _ITEMS).match(text, at)
+            if found is not None:
+                self._state = _KEY if is_key else _VALUE
+                return found.end()
+        found = (_ONE_KEY if is_key else _ONE_SCALAR).match(text, at)
+        if found is None:
+            return 0
+        self._state = _VALUE if is_key else self._after_value()
+        return found.end()
 
     def _skip_string(self, text: str, at: int) -> int:
         found = _PLAIN.match(text, at)

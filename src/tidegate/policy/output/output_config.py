@@ -32,6 +32,9 @@ class OutputConfig:
     faults: tuple[Problem, ...] = (Problem.EMPTY, Problem.GARBLED)
     """Problems that count as a failure of the replica, for its breaker, and of the request, also where the client
     gets the answer."""
+    comments: bool = False
+    """Say at the end of a marked stream what is wrong with it, as a comment, which clients skip. Off: the bytes of a
+    stream are those of the engine."""
     loop_characters: int = 1024
     """Repeated text, in characters, from which it counts as a loop. Rules, tables, padding are shorter."""
     loop_repeats: int = 6
