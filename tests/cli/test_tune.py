@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import run
 from tests.cli.test_explain_request import Admin
-from tidegate.gateway.admin import Reloaded
+from tidegate.gateway.admin_answers import Reloaded
 
 
 @pytest.fixture

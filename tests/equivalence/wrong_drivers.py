@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.gateway.driver import Applicant, Driver
-from tidegate.policy.change import Diff, Drain
+from tidegate.policy.change import Diff, Drain, LiftMark, SetMark
 from tidegate.policy.decisions import Refuse
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path_config import PathConfig
@@ -42,7 +42,7 @@ class IgnoresReadings(Driver):
 class IgnoresReloads(Driver):
     """A reload makes room, and nobody is told."""
 
-    def apply(self, change: PathConfig | Drain) -> Diff:
+    def apply(self, change: PathConfig | Drain | SetMark | LiftMark) -> Diff:
         return self._path.apply(change, self.now())
 
 

@@ -11,8 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from starlette.testclient import TestClient
 
 from tests.lens.rows import row, unsent
-from tidegate.gateway.admin import Reloaded, admin_app
+from tidegate.gateway.admin import admin_app
+from tidegate.gateway.admin_answers import Reloaded
 from tidegate.gateway.audit import Audit
+from tidegate.gateway.messages import LiftMark, SetMark
 from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ParentFacts
 from tidegate.lens.metrics import Metrics
@@ -31,6 +33,9 @@ class Panel:
         self.reloaded = Reloaded(changes=["replica chat-1 added"])
         self.drained: list[tuple[str, bool]] = []
         self.slept: list[tuple[str, bool]] = []
+        self.marked: list[dict[str, Any]] = [{"kind": "session", "key": "s1"}]
+        self.orders: list[SetMark | LiftMark] = []
+        self.marking = Reloaded(changes=["session s1: marked"])
         self.patches: list[tuple[object, bool]] = []
         self.asked_by: list[str] = []
         self.audit = Audit(lambda _level, _text: None, clock=lambda: 5.0)
@@ -64,6 +69,14 @@ class Panel:
         self.asked_by.append(who)
         self.slept.append((replica, on))
         return "" if replica == "org/chat-0" else f"{replica} is no vLLM of ours"
+
+    async def marks(self) -> list[dict[str, Any]] | None:
+        return self.marked if self.is_answering else None
+
+    async def mark(self, order: SetMark | LiftMark, who: str) -> Reloaded:
+        self.asked_by.append(who)
+        self.orders.append(order)
+        return self.marking
 
     async def drain(self, replica: str, on: bool, who: str) -> bool:
         self.asked_by.append(who)

@@ -25,12 +25,13 @@ from tidegate.config.reload import Change, diff, shown
 from tidegate.config.section import plain
 from tidegate.config.tree import leaves
 from tidegate.errors import ConfigError, TidegateError
-from tidegate.gateway.admin import Reloaded, admin_app
+from tidegate.gateway.admin import admin_app
+from tidegate.gateway.admin_answers import Reloaded
 from tidegate.gateway.admin_server import AdminServer
 from tidegate.gateway.audit import Audit
 from tidegate.gateway.composition import compose, keep_started, plans_told, pool_lines
 from tidegate.gateway.file_watch import watch
-from tidegate.gateway.messages import Ready
+from tidegate.gateway.messages import LiftMark, Ready, SetMark
 from tidegate.gateway.parent import Parent, Say, unix_minus_monotonic_s
 from tidegate.gateway.polling import Polling
 from tidegate.gateway.ports import open_port
@@ -264,6 +265,18 @@ class Serving:
         if done:
             self.audit.note(who, "drain", [f"{replica} {'drains' if on else 'takes requests again'}"])
         return done
+
+    async def marks(self) -> list[dict[str, Any]] | None:
+        """Part of ``Control``."""
+        return await self._parent.marks()
+
+    async def mark(self, order: SetMark | LiftMark, who: str) -> Reloaded:
+        """Part of ``Control``."""
+        applied = await self._parent.mark(order)
+        problems = [applied.problem] if applied.problem else []
+        if applied.changes or problems:
+            self.audit.note(who, "mark", applied.changes, problems)
+        return Reloaded(applied.changes, problems)
 
     async def sleep(self, replica: str, on: bool, who: str) -> str:
         """Part of ``Control``."""

@@ -49,6 +49,7 @@ def path_config(settings: Settings) -> PathConfig:
         ejections=settings.tail.ejections,
         outliers=replace(settings.tail.outliers, enabled=settings.tail.enabled and settings.tail.outliers.enabled),
         watchdog=replace(settings.tail.watchdog, enabled=settings.tail.enabled and settings.tail.watchdog.enabled),
+        health=settings.tail.health,
         marks=replace(settings.marks, enabled=settings.tail.enabled and settings.marks.enabled),
         balance=settings.balance,
         ladder=settings.ladder,

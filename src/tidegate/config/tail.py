@@ -9,6 +9,7 @@ from pydantic import Field
 from tidegate.config.section import Ranged, Section
 from tidegate.policy.breaker import BreakerConfig
 from tidegate.policy.ejections import EjectionsConfig
+from tidegate.policy.health_config import HealthConfig
 from tidegate.policy.marks import MarksConfig
 from tidegate.policy.outliers import OutliersConfig
 from tidegate.policy.timeouts import TimeoutsConfig
@@ -76,6 +77,16 @@ Watchdog = Annotated[
     ),
 ]
 
+Health = Annotated[
+    HealthConfig,
+    Ranged(
+        window_s=Field(gt=0),
+        p90_s=Field(gt=0),
+        error_share=Field(ge=0, le=1),
+        shed_share=Field(ge=0, le=1),
+    ),
+]
+
 Marks = Annotated[
     MarksConfig,
     Ranged(
@@ -105,3 +116,4 @@ class Tail(Section):
     ejections: Ejections = EjectionsConfig()
     outliers: Outliers = OutliersConfig()
     watchdog: Watchdog = WatchdogConfig()
+    health: Health = HealthConfig()

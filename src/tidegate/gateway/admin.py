@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -20,6 +19,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tidegate.gateway.admin_answers import AdminAnswer, Reloaded, error_answer, outcome_answer, who_asks
+from tidegate.gateway.admin_marks import MarkControl, mark_routes
 from tidegate.gateway.audit import Audit
 from tidegate.lens.counted import Snapshot
 from tidegate.lens.explain import explain, phases_s
@@ -30,15 +31,7 @@ from tidegate.lens.row import Row
 DEFAULT_LIMIT = 100
 
 
-@dataclass(slots=True)
-class Reloaded:
-    """What became of a reload, or of a change. ``problems`` empty: the new configuration is in force."""
-
-    changes: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-
-class Control(Protocol):
+class Control(MarkControl, Protocol):
     """What the admin API may ask and order; the parent is one."""
 
     @property
@@ -82,15 +75,6 @@ class Control(Protocol):
         """Take a replica out of service, or back in. False: there is no such replica."""
 
 
-class AdminAnswer(Response):
-    """JSON with a line end, for people with curl."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        return msgspec.json.encode(content, enc_hook=str) + b"\n"
-
-
 def admin_app(control: Control, token_digests: tuple[str, ...] = ()) -> Starlette:
     """``token_digests``: SHA-256 (hex) of every token that opens ``/admin``; none: it is open."""
     admin = _Admin(control)
@@ -106,16 +90,11 @@ def admin_app(control: Control, token_digests: tuple[str, ...] = ()) -> Starlett
         Route("/admin/requests", guard(admin.requests)),
         Route("/admin/requests/{request_id:path}", guard(admin.request)),
         Route("/admin/reload", guard(admin.reload), methods=["POST"]),
+        *mark_routes(control, guard),
         Route("/admin/drain", guard(admin.drain), methods=["POST"]),
         Route("/admin/replicas/{replica:path}/{order}", guard(admin.sleep), methods=["POST"]),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
-
-
-def error_answer(status: int, message: str, code: str, param: str | None = None) -> AdminAnswer:
-    """An error in OpenAI's shape."""
-    kind = "server_error" if status >= 500 else "invalid_request_error"
-    return AdminAnswer({"error": {"message": message, "type": kind, "param": param, "code": code}}, status)
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -205,7 +184,7 @@ class _Admin:
         return AdminAnswer({"requests": found})
 
     async def reload(self, request: Request) -> Response:
-        return _outcome(await self._control.reload(_who(request)), is_dry=False)
+        return outcome_answer(await self._control.reload(who_asks(request)), is_dry=False)
 
     async def change(self, request: Request) -> Response:
         dry_run = request.query_params.get("dry_run", "0")
@@ -218,8 +197,8 @@ class _Admin:
             except msgspec.DecodeError as error:
                 message = f'send a part of the configuration as JSON, such as {{"retries": {{"ratio": 0.2}}}}: {error}'
                 return error_answer(400, message, "bad_patch")
-        changed = await self._control.change(patch, _who(request), is_dry=dry_run == "1")
-        return _outcome(changed, is_dry=dry_run == "1")
+        changed = await self._control.change(patch, who_asks(request), is_dry=dry_run == "1")
+        return outcome_answer(changed, is_dry=dry_run == "1")
 
     async def audit(self, _request: Request) -> Response:
         return AdminAnswer({"entries": self._control.audit.latest()})
@@ -231,7 +210,7 @@ class _Admin:
             return error_answer(400, "name the replica: POST /admin/drain?replica=NAME", "missing_replica", "replica")
         if on not in ("true", "false"):
             return error_answer(400, f"on must be true or false, not {on!r}", "bad_on", "on")
-        if not await self._control.drain(replica, on == "true", _who(request)):
+        if not await self._control.drain(replica, on == "true", who_asks(request)):
             message = f"no replica is called {replica!r}; see /admin/view"
             return error_answer(404, message, "replica_not_found", "replica")
         return AdminAnswer({"replica": replica, "draining": on == "true"})
@@ -240,7 +219,7 @@ class _Admin:
         replica, order = request.path_params["replica"], request.path_params["order"]
         if order not in ("sleep", "wake"):
             return error_answer(404, f"a replica can be told to sleep or wake, not to {order}", "unknown_order")
-        problem = await self._control.sleep(replica, order == "sleep", _who(request))
+        problem = await self._control.sleep(replica, order == "sleep", who_asks(request))
         if problem:
             return error_answer(409, problem, "not_done", "replica")
         return AdminAnswer({"replica": replica, "asleep": order == "sleep"})
@@ -249,23 +228,6 @@ class _Admin:
         """A row by column name, with its arrival in Unix time."""
         plain = {name: msgspec.to_builtins(getattr(row, name)) for name in row.__struct_fields__}
         return {"arrived_unix_s": row.arrived_at + self._control.unix_minus_monotonic_s(), **plain}
-
-
-def _outcome(reloaded: Reloaded, *, is_dry: bool) -> AdminAnswer:
-    plain = {
-        "applied": not reloaded.problems and not is_dry,
-        "changes": reloaded.changes,
-        "problems": reloaded.problems,
-    }
-    return AdminAnswer(plain, 422 if reloaded.problems else 200)
-
-
-def _who(request: Request) -> str:
-    """For the audit: from where, and with which token (the first digits of its SHA-256, as the file has it)."""
-    where = request.client.host if request.client is not None else "unknown address"
-    token = request.headers.get("authorization", "").partition(" ")[2].strip()
-    named = f", token {hashlib.sha256(token.encode()).hexdigest()[:8]}" if token else ""
-    return f"admin API, {where}{named}"
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -20,18 +20,23 @@ from tidegate.gateway.channel import ParentEnd, open_parent_end
 from tidegate.gateway.messages import (
     Applied,
     Apply,
+    AskMarks,
     AskMetrics,
     AskView,
+    CallBack,
     Down,
     Drain,
     Drained,
     Failed,
     Learned,
+    LiftMark,
     Log,
+    MarksTold,
     MetricsSnapshot,
     PollSoon,
     Ready,
     Records,
+    SetMark,
     Start,
     Stop,
     Up,
@@ -69,6 +74,9 @@ class Listener(Protocol):
     def on_log(self, level: str, text: str) -> None:
         """A line for the log."""
 
+    def on_call_back(self, callback: CallBack) -> None:
+        """Somebody wants to be told that a job has ended."""
+
 
 class Child:
     """Made by ``spawn``; its ``ready`` message says where it listens."""
@@ -79,7 +87,7 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
         self._ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._waiting: dict[type[Up], deque[asyncio.Future[Any]]] = {
-            kind: deque() for kind in (View, MetricsSnapshot, Applied, Drained)
+            kind: deque() for kind in (View, MetricsSnapshot, Applied, MarksTold, Drained)
         }
 
     @classmethod
@@ -139,6 +147,16 @@ class Child:
         answer: Applied | None = await self._ask(Apply(settings), Applied)
         return answer or Applied([], "the data process does not answer")
 
+    async def mark(self, order: SetMark | LiftMark) -> Applied:
+        """Set or lift a mark; the answer says what changed, or why nothing did."""
+        answer: Applied | None = await self._ask(order, Applied)
+        return answer or Applied([], "the data process does not answer")
+
+    async def marks(self) -> list[dict[str, Any]] | None:
+        """Every mark; None when no answer comes."""
+        answer: MarksTold | None = await self._ask(AskMarks(), MarksTold)
+        return None if answer is None else answer.marks
+
     async def drain(self, within_s: float) -> int | None:
         """Let running requests end; how many were still open at the end of ``within_s``, None: no answer."""
         answer: Drained | None = await self._ask(Drain(within_s), Drained, within_s + ANSWER_WITHIN_S)
@@ -175,7 +193,7 @@ class Child:
         if not self.send(question):
             return None
         future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-        self._waiting[kind].append(future)  # type: ignore[index] # kind is one of the four answers
+        self._waiting[kind].append(future)  # type: ignore[index] # kind is one of the five answers
         try:
             # Answers come in the order of the questions, so one that comes too late must still meet its own future.
             async with asyncio.timeout(within_s):
@@ -193,11 +211,13 @@ class Child:
                 self._listener.on_poll_soon(replica)
             case Log(level, text):
                 self._listener.on_log(level, text)
+            case CallBack():
+                self._listener.on_call_back(message)
             case Ready():
                 self._settle_ready(message)
             case Failed(problem):
                 self._settle_ready(ChildFailedError(problem))
-            case View() | MetricsSnapshot() | Applied() | Drained():
+            case View() | MetricsSnapshot() | Applied() | MarksTold() | Drained():
                 waiting = self._waiting[type(message)]
                 if waiting:
                     waiting.popleft().set_result(message)

@@ -13,9 +13,10 @@ from typing import Protocol
 from tidegate.gateway.door import Door
 from tidegate.gateway.rate_headers import rate_lines
 from tidegate.gateway.relay import Relay
-from tidegate.policy.change import Diff, Drain
+from tidegate.policy.change import Diff, Drain, LiftMark, SetMark
 from tidegate.policy.classes import classify
 from tidegate.policy.decisions import Admit, Answer, Decision, Refuse, Wait
+from tidegate.policy.notices import Notice
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Permit, Progress
@@ -52,6 +53,8 @@ class Driver:
         self._waiting: dict[int, Applicant] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at = NEVER
+        self._read_at: dict[str, float] = {}
+        """By replica: when a stream of it was last read, since the last patrol."""
         self._is_advancing = False
         self._is_due = False
 
@@ -124,6 +127,8 @@ class Driver:
 
     def wrote(self, permit: Permit, relay: Relay | None) -> None:
         """Look at how much of a stream has come: what outgrows its reservation is told."""
+        if relay is not None and relay.last_read_at > self._read_at.get(permit.replica, 0.0):
+            self._read_at[permit.replica] = relay.last_read_at
         if relay is not None and relay.scan is not None and permit.is_outgrown_by(relay.scan.events):
             self._path.progress(permit, Progress.TOKENS, self.now(), relay.scan.events)
 
@@ -188,7 +193,7 @@ class Driver:
         self._path.observe(replica, reading, now)
         self._advance()
 
-    def apply(self, change: PathConfig | Drain) -> Diff:
+    def apply(self, change: PathConfig | Drain | SetMark | LiftMark) -> Diff:
         """A reload, or an operator's order."""
         diff = self._path.apply(change, self.now())
         self._advance()
@@ -198,6 +203,28 @@ class Driver:
         """Headers with what is left of its tenant's rates; none where it has none."""
         limits = self._path.quota.rate_limits(request.tenant, self.now())
         return b"" if limits is None else rate_lines(limits)
+
+    def health(self, model: str) -> dict[str, object] | None:
+        """How a model is doing; None: there is none of this name."""
+        return self._path.oversight.health.report(model, self.now())
+
+    def healths(self) -> list[dict[str, object]]:
+        """How every model is doing."""
+        return self._path.oversight.health.reports(self.now())
+
+    def marks(self) -> list[dict[str, object]]:
+        """Every mark, with the key as it is."""
+        return self._path.oversight.marks.dump(self.now())
+
+    def patrol(self) -> list[Notice]:
+        """Look at the replicas; call about once a second. Returns what there is to log since the last time."""
+        oversight = self._path.oversight
+        oversight.note_streams(self._read_at)
+        self._read_at.clear()
+        notices = oversight.patrol(self.now())
+        # Who was taken back may have room.
+        self._advance()
+        return notices
 
     def view(self) -> dict[str, object]:
         return self._path.view(self.now())

@@ -1,7 +1,7 @@
 """What the parent and its data process say to each other. Plain values only.
 
-Up: Ready, Failed, Records, MetricsSnapshot, View, Applied, Learned, PollSoon, Log, Drained.
-Down: Start, Observe, Apply, AskView, AskMetrics, AskLearned, DrainReplica, Drain, Stop.
+Up: Ready, Failed, Records, MetricsSnapshot, View, Applied, Learned, MarksTold, PollSoon, Log, CallBack, Drained.
+Down: Start, Observe, Apply, SetMark, LiftMark, AskView, AskMetrics, AskLearned, AskMarks, DrainReplica, Drain, Stop.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.lens.counted import Snapshot
 from tidegate.lens.row import Row
+from tidegate.policy.marks import MarkKind
 from tidegate.policy.reading import Reading
 
 
@@ -59,7 +60,8 @@ class View(Message):
 
 
 class Applied(Message):
-    """Answers ``Apply``. ``changes`` says what differs, a line each; ``problem`` why nothing was applied."""
+    """Answers ``Apply``, ``SetMark`` and ``LiftMark``. ``changes`` says what differs, a line each; ``problem`` why
+    nothing was applied."""
 
     changes: list[str]
     problem: str = ""
@@ -69,6 +71,12 @@ class Learned(Message):
     """``Path.dump``: sent when asked for, and once more at the end."""
 
     state: dict[str, Any]
+
+
+class MarksTold(Message):
+    """Answers ``AskMarks``: every mark, as ``Marks.dump`` has it."""
+
+    marks: list[dict[str, Any]]
 
 
 class PollSoon(Message):
@@ -82,6 +90,14 @@ class Log(Message):
 
     level: str
     text: str
+
+
+class CallBack(Message):
+    """A job has ended: POST ``body`` to ``url``."""
+
+    url: str
+    message_id: str
+    body: bytes
 
 
 class Drained(Message):
@@ -116,6 +132,27 @@ class Apply(Message):
     settings: dict[str, Any]
 
 
+class SetMark(Message):
+    """Hold a key back for a while."""
+
+    kind: MarkKind
+    key: str
+    ttl_s: float
+    reason: str
+    evidence: str
+
+
+class LiftMark(Message):
+    """Take a mark away before its time."""
+
+    kind: MarkKind
+    key: str
+
+
+class AskMarks(Message):
+    """Send one ``MarksTold``."""
+
+
 class AskView(Message):
     """Send one ``View``."""
 
@@ -145,5 +182,31 @@ class Stop(Message):
     """End at once; whatever still runs ends as ``shutdown``."""
 
 
-Up = Ready | Failed | Records | MetricsSnapshot | View | Applied | Learned | PollSoon | Log | Drained
-Down = Start | Observe | Apply | AskView | AskMetrics | AskLearned | DrainReplica | Drain | Stop
+Up = (
+    Ready
+    | Failed
+    | Records
+    | MetricsSnapshot
+    | View
+    | Applied
+    | Learned
+    | MarksTold
+    | PollSoon
+    | Log
+    | CallBack
+    | Drained
+)
+Down = (
+    Start
+    | Observe
+    | Apply
+    | SetMark
+    | LiftMark
+    | AskView
+    | AskMetrics
+    | AskLearned
+    | AskMarks
+    | DrainReplica
+    | Drain
+    | Stop
+)

@@ -13,8 +13,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tidegate.gateway.callback_sender import CallbackSender
 from tidegate.gateway.child import COMMAND, Child, ChildFailedError
-from tidegate.gateway.messages import Applied, AskLearned, DrainReplica, Observe, Ready, Start
+from tidegate.gateway.messages import (
+    Applied,
+    AskLearned,
+    CallBack,
+    DrainReplica,
+    LiftMark,
+    Observe,
+    Ready,
+    SetMark,
+    Start,
+)
 from tidegate.gateway.settings import Settings, to_plain
 from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ParentFacts
@@ -27,6 +38,8 @@ FIRST_BACKOFF_S = 0.1
 LONGEST_BACKOFF_S = 5.0
 KEEP_EVERY_S = 10.0
 """Between two questions for what the policies have learned; a data process that dies loses no more than that."""
+CALLBACKS_S = 2.0
+"""For callbacks that are under way when the service ends."""
 STEADY_AFTER_S = 10.0
 """A data process that ran this long has started well; the next restart does not wait longer for it."""
 
@@ -58,6 +71,7 @@ class Parent:
         self.learned: dict[str, Any] | None = None
         """By the policies, as far as the data process has told (``Path.dump``)."""
         self._lost_before = 0
+        self._callbacks = CallbackSender(say)
 
     async def start(self) -> Ready:
         """Start the data process. Raises ``ChildFailedError`` with its own reason."""
@@ -150,6 +164,18 @@ class Parent:
             self._drained.discard(replica)
         return self._child is None or self._child.send(DrainReplica(replica, on))
 
+    async def mark(self, order: SetMark | LiftMark) -> Applied:
+        """Set or lift a mark; a data process that has to be started again is told of it too."""
+        if self._child is None:
+            return Applied([], "the data process is not running")
+        applied = await self._child.mark(order)
+        self._child.send(AskLearned())
+        return applied
+
+    async def marks(self) -> list[dict[str, Any]] | None:
+        """None when the data process does not answer."""
+        return None if self._child is None else await self._child.marks()
+
     async def view(self) -> dict[str, Any] | None:
         return None if self._child is None else await self._child.view()
 
@@ -164,6 +190,7 @@ class Parent:
             return None
         open_requests = await child.drain(drain_s)
         await child.stop()
+        await self._callbacks.stop(CALLBACKS_S)
         return open_requests
 
     def kill(self) -> None:
@@ -192,6 +219,11 @@ class Parent:
     def on_log(self, level: str, text: str) -> None:
         """Part of ``child.Listener``."""
         self._say(level, text)
+
+    def on_call_back(self, callback: CallBack) -> None:
+        """Part of ``child.Listener``."""
+        self._callbacks.secret = self.settings.callbacks.secret
+        self._callbacks.send(callback)
 
 
 def unix_minus_monotonic_s() -> float:

@@ -29,19 +29,24 @@ from tidegate.gateway.messages import (
     Applied,
     Apply,
     AskLearned,
+    AskMarks,
     AskMetrics,
     AskView,
+    CallBack,
     Down,
     Drain,
     Drained,
     DrainReplica,
     Failed,
     Learned,
+    LiftMark,
     Log,
+    MarksTold,
     MetricsSnapshot,
     Observe,
     PollSoon,
     Ready,
+    SetMark,
     Start,
     Stop,
     Up,
@@ -53,9 +58,11 @@ from tidegate.gateway.settings import Settings, from_plain
 from tidegate.gateway.tally import Tally
 from tidegate.gateway.ticker import Ticker, stop_automatic_collection
 from tidegate.lens.metrics import Metrics
-from tidegate.policy.change import Drain as ReplicaDrain
+from tidegate.policy import change
 from tidegate.policy.path import Path
 from tidegate.policy.reading import Reading
+
+PATROL_EVERY_S = 1.0
 
 
 class DataProcess:
@@ -70,6 +77,7 @@ class DataProcess:
         self._journal: Journal | None = None
         self._outbox: Outbox | None = None
         self._ticker: Ticker | None = None
+        self._patrol_timer: asyncio.TimerHandle | None = None
         self._server: asyncio.Server | None = None
         self._draining: asyncio.Task[int] | None = None
         self._problems: list[str] = []
@@ -87,6 +95,8 @@ class DataProcess:
     async def _close(self) -> None:
         if self._server is not None:
             self._server.close()
+        if self._patrol_timer is not None:
+            self._patrol_timer.cancel()
         if self._ticker is not None:
             self._ticker.stop()
         if self._gateway is not None:
@@ -112,19 +122,29 @@ class DataProcess:
                 self._observe(replica, reading)
             case Apply(plain):
                 self._send(self._apply(plain))
-            case AskView() if self._driver is not None:
-                self._send(View(self._driver.view(), self._loop.time()))
-            case AskMetrics() if self._driver is not None and self._journal is not None:
-                lost = self._outbox.lost if self._outbox is not None else 0
-                self._send(MetricsSnapshot(self._journal.metrics.snapshot(self._driver.view(), lost)))
-            case AskLearned() if self._driver is not None:
-                self._send(Learned(self._driver.dump()))
-            case DrainReplica(replica, on) if self._driver is not None:
-                self._driver.apply(ReplicaDrain(replica, on))
+            case SetMark() | LiftMark():
+                self._send(self._mark(message))
             case Drain(within_s):
                 self._start_draining(within_s).add_done_callback(self._tell_drained)
             case Stop():
                 self._over.set()
+            case _:
+                if self._driver is not None:
+                    self._on_question(message, self._driver)
+
+    def _on_question(self, message: Down, driver: Driver) -> None:
+        match message:
+            case AskMarks():
+                self._send(MarksTold(driver.marks()))
+            case AskView():
+                self._send(View(driver.view(), self._loop.time()))
+            case AskMetrics() if self._journal is not None:
+                lost = self._outbox.lost if self._outbox is not None else 0
+                self._send(MetricsSnapshot(self._journal.metrics.snapshot(driver.view(), lost)))
+            case AskLearned():
+                self._send(Learned(driver.dump()))
+            case DrainReplica(replica, on):
+                driver.apply(change.Drain(replica, on))
 
     def _observe(self, replica: str, reading: Reading) -> None:
         if self._driver is not None and self._gateway is not None:
@@ -160,6 +180,7 @@ class DataProcess:
             dial=Dialer(),
             draws=partial(generator.getrandbits, 64),
             poll_soon=lambda replica: self._send(PollSoon(replica)),
+            call_back=lambda url, message_id, body: self._send(CallBack(url, message_id, body)),
             tally=Tally(log=lambda level, text: self._send(Log(level, text))),
         )
         self._gateway = Gateway(settings, around)
@@ -183,8 +204,17 @@ class DataProcess:
         host, port = sock.getsockname()[:2]
         if self._ticker is not None:
             self._ticker.start()
+        self._patrol()
         stop_automatic_collection()
         self._send(Ready(host, port, os.getpid()))
+
+    def _patrol(self) -> None:
+        """Once a second: what the policies see of the replicas, and have to tell."""
+        # First, so that one bug can't end it for good.
+        self._patrol_timer = self._loop.call_later(PATROL_EVERY_S, self._patrol)
+        if self._driver is not None:
+            for notice in self._driver.patrol():
+                self._send(Log(notice.level, notice.text))
 
     def _on_listening(self, task: asyncio.Task[None]) -> None:
         error = task.exception()
@@ -204,6 +234,17 @@ class DataProcess:
             changes.append("the data port moves at the next start")
         self._settings = settings
         return Applied(changes)
+
+    def _mark(self, order: SetMark | LiftMark) -> Applied:
+        if self._driver is None:
+            return Applied([], "the data process has not started yet")
+        if isinstance(order, LiftMark):
+            return Applied([*self._driver.apply(change.LiftMark(order.kind, order.key)).lines])
+        mark = change.SetMark(order.kind, order.key, order.ttl_s, order.reason, order.evidence)
+        try:
+            return Applied([*self._driver.apply(mark).lines])
+        except ValueError as error:
+            return Applied([], str(error))
 
     def _on_parent_gone(self, error: Exception | None) -> None:
         # Without a parent nobody reads the engines or answers operators: finish what runs, and go.

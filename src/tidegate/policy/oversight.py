@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from tidegate.policy.breaker import State
 from tidegate.policy.change import LiftMark, SetMark
 from tidegate.policy.ejections import Ejections
+from tidegate.policy.health import Health
 from tidegate.policy.marks import AUTOMATIC, MOST_TTL_S, NO_PROGRESS, Mark, MarkKind, Marks
 from tidegate.policy.notices import Notice
 from tidegate.policy.outliers import Outliers
@@ -25,10 +26,21 @@ _REPLICA, _CLOSED = MarkKind.REPLICA, State.CLOSED
 
 
 class Oversight:
-    __slots__ = ("_ejections", "_generations", "_looks_at", "_outliers", "_panics", "_upstreams", "_watchdog", "marks")
+    __slots__ = (
+        "_ejections",
+        "_generations",
+        "_looks_at",
+        "_outliers",
+        "_panics",
+        "_upstreams",
+        "_watchdog",
+        "health",
+        "marks",
+    )
 
     def __init__(self, marks: Marks, upstreams: Mapping[str, Upstream], config: PathConfig) -> None:
         self.marks = marks
+        self.health = Health(upstreams, config.health)
         self._upstreams = upstreams
         self._ejections = Ejections(marks, config.ejections)
         self._outliers = Outliers(self._ejections, config.outliers)
@@ -42,6 +54,7 @@ class Oversight:
         """Take what a reload says; call when the replicas are there."""
         self._ejections.config, self._outliers.config = config.ejections, config.outliers
         self._watchdog.config = config.watchdog
+        self.health.reconfigure(config.health)
         names = {replica.name for upstream in self._upstreams.values() for replica in upstream.replicas}
         self._ejections.keep(names)
         self._outliers.keep(names)

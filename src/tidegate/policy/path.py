@@ -319,6 +319,7 @@ class Path:
             service.correct(record.output_tokens, served=closing.used_tokens(record) > 0)
         if request.key is not None and closing.went_empty(record):
             self.repeats.went_empty(request.tenant, request.key, record.first_arrived_at)
+        self.oversight.health.note(record)
         return record
 
     def remember(self, cache_key: bytes, body: bytes, now: float) -> None:

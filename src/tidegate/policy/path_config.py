@@ -11,6 +11,7 @@ from tidegate.policy.classes import ClassesConfig
 from tidegate.policy.ejections import EjectionsConfig
 from tidegate.policy.giants import GiantsConfig
 from tidegate.policy.groups import GroupsConfig
+from tidegate.policy.health_config import HealthConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.limits.adaptive import LimitConfig
 from tidegate.policy.limits.per_model import ModelsConfig
@@ -47,6 +48,7 @@ class PathConfig:
     ejections: EjectionsConfig = field(default=EjectionsConfig())
     outliers: OutliersConfig = field(default=OutliersConfig())
     watchdog: WatchdogConfig = field(default=WatchdogConfig())
+    health: HealthConfig = field(default=HealthConfig())
     balance: BalanceConfig = field(default=BalanceConfig())
     marks: MarksConfig = field(default=MarksConfig())
     ladder: LadderConfig = field(default=LadderConfig())
