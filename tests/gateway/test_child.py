@@ -14,7 +14,7 @@ import pytest
 from tests.gateway.test_channel import until
 from tidegate.gateway import child as child_module
 from tidegate.gateway.child import Child, ChildFailedError
-from tidegate.gateway.messages import DrainReplica, Observe, Start
+from tidegate.gateway.messages import CallBack, DrainReplica, Observe, Start
 from tidegate.lens.row import Row
 from tidegate.policy.reading import Reading
 
@@ -33,6 +33,9 @@ class Ear:
 
     def on_poll_soon(self, replica: str) -> None:
         self.heard.append(f"poll {replica}")
+
+    def on_call_back(self, callback: CallBack) -> None:
+        self.heard.append(f"call back {callback.url}")
 
     def on_log(self, level: str, text: str) -> None:
         self.heard.append(f"{level} {text}")

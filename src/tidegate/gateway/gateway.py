@@ -16,7 +16,7 @@ from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
 from tidegate.gateway.exchange import Exchange
 from tidegate.gateway.intake import Intake, RejectedError
-from tidegate.gateway.job_answers import CallBack, JobAnswers
+from tidegate.gateway.job_answers import JobAnswers, TellUrl
 from tidegate.gateway.jobs import Jobs
 from tidegate.gateway.journal import Journal
 from tidegate.gateway.keyed_calls import KeyedCalls
@@ -58,7 +58,7 @@ class Surroundings:
     """64 random bits."""
     poll_soon: Callable[[str], None]
     tally: Tally = field(default_factory=Tally)
-    call_back: CallBack = _tell_nobody
+    call_back: TellUrl = _tell_nobody
     """Tells a URL that a job has ended."""
 
 

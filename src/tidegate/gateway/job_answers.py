@@ -31,14 +31,14 @@ PATH = b"/v1/jobs"
 RESULT = b"/result"
 MOST_LISTED = 100
 
-CallBack = Callable[[str, str, bytes], None]
+TellUrl = Callable[[str, str, bytes], None]
 """Takes the URL, the id of the message and its body."""
 
 
 class JobAnswers:
     """Reads what clients want of jobs, and writes what they get."""
 
-    def __init__(self, shared: Shared, answers: LocalAnswers, start: Start, call_back: CallBack) -> None:
+    def __init__(self, shared: Shared, answers: LocalAnswers, start: Start, call_back: TellUrl) -> None:
         self._jobs = Jobs(shared, JobsConfig(), start, answers.next_number, self)
         self._access = Access((), ())
         self._callback_origins: tuple[str, ...] = ()
