@@ -130,3 +130,17 @@ def test_several_loads_are_put_side_by_side(capsys: pytest.CaptureFixture[str]) 
     assert "video-12@1 " in table
     assert "video-12@2 " in table
     assert sum(line.split()[:1] == ["native"] for line in table.splitlines()) == 2 * (2 + 2) + 1 + 2
+
+
+def test_what_came_in_time_and_the_worst_seed_are_shown_where_they_say_something(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = output(capsys, "compare", "fallback", "-p", "native", "--seeds", "2")
+    assert "in time" in table
+    assert "worst errors" in table
+    plain = output(capsys, "compare", "video-12@1", "-p", "native", "--seeds", "1")
+    assert "in time" not in plain
+    assert "worst" not in plain
+    assert "answers within 1.5 s" in output(capsys, "fallback", "-p", "native")
+    assert "chains within 2 s" in output(capsys, "agent-chain", "-p", "native")
+    assert "E2E p99 by the calm mean" in output(capsys, "silence-then-200", "-p", "native")
