@@ -14,6 +14,7 @@ from tidegate.gateway.messages import (
     AskLearned,
     AskMetrics,
     AskView,
+    CallBack,
     Down,
     Drain,
     Drained,
@@ -39,7 +40,7 @@ class Script:
     """Answers as a data process does, except where ``behaviour`` says otherwise:
 
     fail: cannot start; die: exits at once; mute: never answers ``Start``; crash: exits at the first
-    ``AskView``; deaf: ignores ``Stop``; chatty: sends a record, a poll and a log line when ready.
+    ``AskView``; deaf: ignores ``Stop``; chatty: sends a record, a poll, a log line and a callback when ready.
     """
 
     def __init__(self, behaviour: str) -> None:
@@ -97,6 +98,7 @@ class Script:
             self.channel.send(Records([Row(1, "req-1", "/v1/completions", 200, "", 1.0, 2.0, 0)], 0))
             self.channel.send(PollSoon("chat-0"))
             self.channel.send(Log("warning", "slow"))
+            self.channel.send(CallBack("http://127.0.0.1:9/", "job_1", b"{}"))
 
 
 if __name__ == "__main__":

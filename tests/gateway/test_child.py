@@ -90,8 +90,8 @@ def test_a_child_gets_its_settings_answers_questions_and_stops_when_told() -> No
 
 def test_what_a_child_says_unasked_reaches_the_listener() -> None:
     async def body(child: Child, ear: Ear) -> None:
-        await until(lambda: len(ear.heard) == 3)
-        assert ear.heard == ["records ['req-1'] 0", "poll chat-0", "warning slow"]
+        await until(lambda: len(ear.heard) == 4)
+        assert ear.heard == ["records ['req-1'] 0", "poll chat-0", "warning slow", "call back http://127.0.0.1:9/"]
 
     with_child("chatty", body)
 

@@ -72,6 +72,21 @@ def test_the_parent_collects_records_logs_them_on_request_and_passes_on_wishes()
     with_parent("chatty", body, replace(SETTINGS, are_requests_logged=True))
 
 
+def test_the_parent_sends_callbacks_and_says_which_it_could_not_send() -> None:
+    async def body(stage: Stage) -> None:
+        await until(lambda: bool(stage.parent.ring))
+
+    said: list[tuple[str, str]] = []
+
+    async def noting(stage: Stage) -> None:
+        await body(stage)
+        await stage.parent.stop(0.5)
+        said.extend(stage.said)
+
+    with_parent("chatty", noting)
+    assert ("error", "1 callbacks are dropped, because the service ends") in said
+
+
 def test_readings_changes_and_drains_go_down() -> None:
     async def body(stage: Stage) -> None:
         parent = stage.parent

@@ -1,0 +1,92 @@
+"""Calls under one key and jobs, in front of the real engine."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.live.running import CHAT, MODEL, Answer, Exchange, Service, call, until
+
+pytestmark = pytest.mark.live
+
+
+def question(**fields: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": "Count from one to twenty."}]
+    return {"model": MODEL, "messages": messages, "max_tokens": 40, "temperature": 1.0, **fields}
+
+
+def counted(service: Service, outcome: str) -> float:
+    """Requests so far that ended so."""
+    lines = call(service.admin, "/metrics").body.decode().splitlines()
+    named = [line for line in lines if line.startswith("tidegate_requests_total{") and f'outcome="{outcome}"' in line]
+    return sum(float(line.rpartition(" ")[2]) for line in named)
+
+
+def tokens_decoded(service: Service) -> float:
+    """By the engine, as its own answers told."""
+    lines = call(service.admin, "/metrics").body.decode().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("tidegate_output_tokens_total{"))
+
+
+def test_two_clients_with_one_key_get_one_generation(service: Service) -> None:
+    before, decoded = {each: counted(service, each) for each in ("ok", "joined", "replayed")}, tokens_decoded(service)
+    answers: list[Answer] = []
+    key = {"idempotency-key": "live-1"}
+
+    def ask() -> None:
+        answers.append(call(service.url, CHAT, question(), key))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    answers.append(call(service.url, CHAT, question(), key))
+    # At temperature 1 two generations would hardly be equal.
+    assert [answer.status for answer in answers] == [200, 200, 200]
+    assert len({answer.body for answer in answers}) == 1
+    assert answers[2].headers["idempotency-replayed"] == "true"
+    until(lambda: counted(service, "replayed") == before["replayed"] + 1, 10)
+    assert counted(service, "ok") == before["ok"] + 1
+    assert counted(service, "joined") == before["joined"] + 1
+    assert tokens_decoded(service) - decoded == answers[0].json["usage"]["completion_tokens"]
+
+
+def test_a_client_that_lost_its_connection_finds_its_stream(service: Service) -> None:
+    key = {"idempotency-key": "live-2"}
+    first = Exchange(service.url, question(stream=True), key)
+    first.read_events(3)
+    first.socket.close()
+    again = Exchange(service.url, question(stream=True), key)
+    text = again.read_all()
+    again.socket.close()
+    assert text.count(b"[DONE]") == 1
+    assert first.seen.partition(b"\r\n\r\n")[2].split(b"data: ")[1] in text
+
+
+def test_a_job_is_polled_to_its_end_and_another_is_cancelled(service: Service) -> None:
+    accepted = call(service.url, CHAT, question(), {"prefer": "respond-async"})
+    assert (accepted.status, accepted.json["object"]) == (202, "job")
+    path = accepted.headers["location"]
+    until(lambda: call(service.url, path).json["status"] == "done", 60, every_s=0.2)
+    found = call(service.url, path).json
+    assert found["response"]["body"]["choices"][0]["message"]["content"]
+    result = call(service.url, f"{path}/result")
+    assert (result.status, result.json) == (200, found["response"]["body"])
+    other = call(service.url, CHAT, question(max_tokens=2000), {"prefer": "respond-async"}).headers["location"]
+    until(lambda: call(service.url, other).json["status"] == "running", 10, every_s=0.1)
+    assert delete(service, other) == 200
+    until(service.is_idle, 10, every_s=0.1)
+    assert call(service.url, other).json["status"] == "cancelled"
+
+
+def delete(service: Service, path: str) -> int:
+    connection = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=30)
+    connection.request("DELETE", path)
+    status = connection.getresponse().status
+    connection.close()
+    return status
