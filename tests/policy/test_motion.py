@@ -1,0 +1,44 @@
+"""What shows that a replica gets on with its work."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.policy.motion import Motion
+from tidegate.policy.reading import Reading
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moved", "told"),
+    [
+        ({"running": 2, "kv_used_tokens": 100}, {"running": 2, "kv_used_tokens": 116}, True, True),
+        ({"running": 2, "kv_used_tokens": 100}, {"running": 1, "kv_used_tokens": 60}, True, False),
+        ({"running": 2, "kv_used_tokens": 100}, {"running": 2, "kv_used_tokens": 100}, False, False),
+        ({"running": 2}, {"running": 1}, True, False),
+        ({"preemptions": 1}, {"preemptions": 2}, True, False),
+        ({"running": 1, "waiting": 1}, {"running": 1, "waiting": 7}, False, False),
+        ({}, {"kv_used_tokens": 100}, True, False),
+        ({}, {}, False, False),
+    ],
+)
+def test_a_reading_that_differs_is_motion_and_kv_that_moves_under_the_same_batch_tells(
+    before: dict[str, int], after: dict[str, int], moved: bool, told: bool
+) -> None:
+    motion = Motion()
+    motion.note(None, Reading(1.0, **before))  # type: ignore[arg-type]  # figures only
+    motion.note(Reading(1.0, **before), Reading(2.0, **after))  # type: ignore[arg-type]  # figures only
+    assert (motion.at == 2.0, motion.is_told) == (moved, told)
+
+
+def test_what_was_seen_to_tell_once_does_so_from_there_on_and_time_never_goes_back() -> None:
+    motion = Motion()
+    motion.at = 9.0
+    motion.note(Reading(1.0, running=1, kv_used_tokens=1), Reading(2.0, running=1, kv_used_tokens=2))
+    motion.note(Reading(2.0, running=1, kv_used_tokens=2), Reading(3.0, running=1, kv_used_tokens=2))
+    assert (motion.at, motion.is_told) == (9.0, True)
+
+
+def test_a_new_process_moves() -> None:
+    motion = Motion()
+    motion.come_back(5.0)
+    assert (motion.at, motion.began_at) == (5.0, 5.0)
