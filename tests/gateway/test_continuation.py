@@ -253,6 +253,7 @@ def test_the_client_is_told_where_it_goes_on_and_the_next_replica_what_there_is(
             assert sent["max_tokens"] == 17
             row = stand.rows[0]
             assert (row.attempts, row.replica, row.code) == (2, "r2", "")
+            assert (row.continuations, row.continued_from) == (1, "r1")
 
     run_virtually(main())
 

@@ -82,6 +82,12 @@ def test_a_move_to_another_replica_is_told() -> None:
     assert "It moved: attempt 2 ran on replica chat-1" in text(row(attempts=2, replica="chat-1"))
 
 
+@pytest.mark.parametrize(("times", "told"), [(1, "went on: on chat-1."), (2, "went on, 2 times: on chat-1.")])
+def test_a_stream_that_went_on_elsewhere_is_told(times: int, told: str) -> None:
+    found = text(row(attempts=2, replica="chat-1", continuations=times, continued_from="chat-0"))
+    assert f"It began on replica chat-0, which failed, and {told}" in found
+
+
 def test_repeats_degraded_late_and_in_stream_errors_are_told() -> None:
     told = text(
         row(repeat=True, first_arrived_at=92.0, degraded="cache", deadline_s=2.0, refused_in_stream=True, sequences=3)

@@ -54,7 +54,7 @@ def snapshot() -> Snapshot:
     metrics.observe(row())
     metrics.observe(row(outcome=Outcome.CUT, attempts=2))
     metrics.observe(row(outcome=Outcome.CLIENT_LEFT, deadline_s=1.0))
-    metrics.observe(row(deadline_s=1.0, degraded="cache"))
+    metrics.observe(row(deadline_s=1.0, degraded="cache", continuations=1))
     metrics.observe(unsent(refused=Reason.QUEUE_FULL))
     metrics.observe(unsent(refused=Reason.QUEUE_TIMEOUT, queued_at=100.0, refused_in_stream=True))
     metrics.observe_lag(0.003)
@@ -99,6 +99,7 @@ def test_requests_errors_sheds_late_degraded_and_retries_are_counted_apart() -> 
     assert value(found, "tidegate_requests_late_total", **chat) == 1
     assert value(found, "tidegate_requests_degraded_total", **chat, rung="cache") == 1
     assert value(found, "tidegate_requests_refused_in_stream_total", **chat) == 1
+    assert value(found, "tidegate_requests_continued_total", **chat, outcome="ok") == 1
     assert value(found, "tidegate_retries_total", **chat) == 1
     assert value(found, "tidegate_prompt_tokens_total", **chat) == 400
     assert value(found, "tidegate_output_tokens_total", **chat) == 120
@@ -210,6 +211,7 @@ def test_the_view_of_a_real_path_fills_every_gauge() -> None:
     # What engines report comes from readings, and not from the view.
     without_samples = {name for name in without_samples if not name.startswith("tidegate_engine_")}
     assert without_samples == {
+        "tidegate_requests_continued",
         "tidegate_requests_degraded",
         "tidegate_requests_invalid",
         "tidegate_pool_internal_waste_ratio",

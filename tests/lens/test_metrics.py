@@ -70,6 +70,11 @@ def test_late_and_degraded_and_in_stream_errors_are_counted_apart() -> None:
     assert (found.late, found.degraded, found.refused_in_stream) == (1, [("cache", 1)], 1)
 
 
+def test_streams_that_went_on_elsewhere_are_counted_apart_by_how_they_ended() -> None:
+    found = counted(row(continuations=1), row(continuations=2, outcome=Outcome.CUT), row())
+    assert found.continued == [("ok", 1), ("cut", 1)]
+
+
 def test_an_answer_that_failed_teaches_no_end_to_end_latency() -> None:
     found = counted(row(outcome=Outcome.CUT))
     assert (sum(found.e2e.counts), sum(found.ttft.counts)) == (0, 1)

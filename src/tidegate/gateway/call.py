@@ -11,6 +11,7 @@ from tidegate.gateway.continuation import Continuation
 from tidegate.gateway.hints import deadline_lines
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.routes import COMPLETIONS, Route
+from tidegate.gateway.simplifying import altered
 from tidegate.policy.decisions import Alteration
 from tidegate.wire.body import Body
 from tidegate.wire.header_names import AUTHORIZATION, CONNECTION, NOT_FORWARDED
@@ -22,11 +23,13 @@ class Call:
 
     __slots__ = (
         "_forwarded",
+        "altered",
         "asks_usage",
         "body",
         "continuation",
         "ids_go_to",
         "incoming",
+        "input_problem",
         "prompt_ids",
         "request_id",
         "route",
@@ -38,6 +41,10 @@ class Call:
         self.request_id = request_id
         self.body = body
         """None when it is no JSON object, or there is none."""
+        self.altered = ""
+        """What was done to a prompt that was too long: a label for the client and the record; "" for nothing."""
+        self.input_problem = ""
+        """The mark on a request that is passed on though something is wrong with it."""
         self.asks_usage = False
         """Write ``stream_options.include_usage`` where the client did not."""
         self.prompt_ids: bytes | None = None
@@ -105,9 +112,9 @@ class Call:
         model = pool.endpoint.model
         if model is not None and model != body.fields.model:
             changes["model"] = model
+        if alteration is not None and self.route.is_known and self.route.generates:
+            changes |= altered(body, alteration)
         if self.route.is_known:
-            if alteration is not None and alteration.max_tokens is not None and self.route.generates:
-                changes["max_tokens"] = alteration.max_tokens
             is_gathered = pool.gathers and self.may_be_gathered
             if is_gathered:
                 changes["stream"] = True
@@ -116,10 +123,13 @@ class Call:
             if self.prompt_ids is not None and pool.endpoint.name in self.ids_go_to:
                 changes["prompt"] = Raw(self.prompt_ids)
             if pool.priorities and self.route.generates:
-                priority = pool.priorities.get(service_class, 0)
-                # 0 is what vLLM takes for granted; a client's own word must not put it before others.
-                if priority or body.fields.priority:
-                    changes["priority"] = priority
+                _set_priority(changes, body, pool.priorities.get(service_class, 0))
         if self.continuation is not None:
             changes |= self.continuation.asks
         return body.edited(changes) if changes else self.incoming.body
+
+
+def _set_priority(changes: dict[str, Any], body: Body, priority: int) -> None:
+    # 0 is what vLLM takes for granted; a client's own word must not put it before others.
+    if priority or body.fields.priority:
+        changes["priority"] = priority

@@ -360,8 +360,9 @@ class Exchange:
             if self._has_waited:
                 queued_s = admit.permit.admitted_at - self.request.arrived_at
                 lines += b"x-tidegate-queue-ms: %d\r\n" % (queued_s * 1000)
-            if admit.degraded is not None:
-                lines += b"x-tidegate-degraded: %b\r\n" % admit.degraded.encode()
+            degraded = admit.degraded or self.call.altered
+            if degraded:
+                lines += b"x-tidegate-degraded: %b\r\n" % degraded.encode()
         return lines
 
     def _close(self, now: float, refused: Reason | None = None) -> None:
@@ -382,9 +383,15 @@ class Exchange:
         )
         if finding is not None:
             edge.output_problem = finding.problem.value
+        kept = call.continuation
+        if kept is not None and kept.joined:
+            edge.continuations, edge.continued_from = kept.joined, kept.first_replica
         record = shared.driver.close(self.request.id, now)
         if refused is not None:
             record.refused, record.outcome = refused, None
+        if call.altered and record.degraded is None and record.attempts:
+            record.degraded = call.altered
+        edge.input_problem = call.input_problem
         shared.journal.closed(record, edge)
         if client is not None:
             client.exchange_over(reply.keeps_alive, now)

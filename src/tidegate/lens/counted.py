@@ -32,6 +32,8 @@ class SeriesData(msgspec.Struct, array_like=True):
     e2e: HistogramData
     queue: HistogramData
     gap: HistogramData
+    continued: list[tuple[str, int]]
+    """(outcome, count) of streams that went on at another replica."""
 
 
 class ReplicaData(msgspec.Struct, array_like=True):

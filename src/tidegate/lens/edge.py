@@ -28,8 +28,14 @@ class Edge:
     reuse: str = ""
     """``joined`` or ``replayed``: the answer is that of the request ``original_id`` (``lens.row.Row``)."""
     original_id: str = ""
+    input_problem: str = ""
+    """What is wrong with a request that was passed on all the same, such as ``repetitive_input``."""
     output_problem: str = ""
     """What is wrong with the answer that the client got, or was kept from (``policy.output.Problem``)."""
+    continuations: int = 0
+    """How often its stream went on at another replica."""
+    continued_from: str = ""
+    """The replica that began it, where it did."""
 
 
 def row_of(record: Record, edge: Edge) -> Row:
@@ -49,7 +55,7 @@ def row_of(record: Record, edge: Edge) -> Row:
         request.body_bytes,
         edge.refused_in_stream,
         edge.longest_gap_s,
-        request.upstream,
+        record.model or request.upstream,
         request.tenant,
         record.service_class,
         request.streaming,
@@ -83,6 +89,9 @@ def row_of(record: Record, edge: Edge) -> Row:
         edge.reuse,
         edge.original_id,
         edge.output_problem,
+        edge.input_problem,
+        edge.continuations,
+        edge.continued_from,
     )
 
 

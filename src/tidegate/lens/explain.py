@@ -145,6 +145,9 @@ def _after_admission(row: Row) -> list[str]:
         return []
     if row.attempts == 1:
         return [f"It ran on replica {row.replica}."]
+    if row.continuations:
+        often = "" if row.continuations == 1 else f", {row.continuations} times"
+        return [f"It began on replica {row.continued_from}, which failed, and went on{often}: on {row.replica}."]
     return [f"It moved: attempt {row.attempts} ran on replica {row.replica}, after the one before had failed."]
 
 

@@ -170,6 +170,15 @@ def _of_series(series: list[SeriesData]) -> Iterator[Metric]:
         for rung, count in one.degraded:
             degraded.add_metric((one.upstream, one.service_class, rung), count)
     yield degraded
+    continued = CounterMetricFamily(
+        "tidegate_requests_continued",
+        "Streams that went on at another replica when theirs failed in the middle of them, by how they ended.",
+        labels=(*SERIES_LABELS, "outcome"),
+    )
+    for one in series:
+        for outcome, count in one.continued:
+            continued.add_metric((one.upstream, one.service_class, outcome), count)
+    yield continued
     scalars = (
         ("tidegate_requests_late", "Requests answered in full, but after their deadline.", "late"),
         (

@@ -23,6 +23,7 @@ def log_line(row: Row, unix_minus_monotonic_s: float) -> str:
         "waited_for": "" if row.waited_for is None else row.waited_for.value,
         "degraded": row.degraded or "",
         "reuse": row.reuse,
+        "continued_from": row.continued_from,
         "replica": row.replica or "",
         "attempts": row.attempts,
         "prompt_tokens": row.prompt_tokens,

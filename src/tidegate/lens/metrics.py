@@ -52,6 +52,7 @@ class Series:
     """Counts of one upstream and class."""
 
     __slots__ = (
+        "continued",
         "degraded",
         "e2e",
         "gap",
@@ -68,6 +69,7 @@ class Series:
     def __init__(self) -> None:
         self.requests: dict[tuple[str, str], int] = {}
         self.degraded: dict[str, int] = {}
+        self.continued: dict[str, int] = {}
         self.late = 0
         self.refused_in_stream = 0
         self.retries = 0
@@ -95,6 +97,8 @@ class Series:
             self.degraded[row.degraded] = self.degraded.get(row.degraded, 0) + 1
         if row.refused_in_stream:
             self.refused_in_stream += 1
+        if row.continuations:
+            self.continued[ending] = self.continued.get(ending, 0) + 1
 
     def _observe_attempts(self, row: Row) -> None:
         arrived_at = row.arrived_at
@@ -127,6 +131,7 @@ class Series:
             self.e2e.data(),
             self.queue.data(),
             self.gap.data(),
+            list(self.continued.items()),
         )
 
 

@@ -72,6 +72,12 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     """That other request's ``request_id``."""
     output_problem: str = ""
     """What is wrong with the answer that the client got, or was kept from; "" for nothing (docs/reasons.md)."""
+    input_problem: str = ""
+    """What is wrong with a request that was passed on all the same; "" for nothing."""
+    continuations: int = 0
+    """How often its stream went on at another replica, because the one that wrote it failed."""
+    continued_from: str = ""
+    """The replica that began it, where it did."""
 
     @property
     def is_late(self) -> bool:
