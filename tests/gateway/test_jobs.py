@@ -28,7 +28,7 @@ from tests.gateway.stand import (
     stand_for,
 )
 from tidegate.gateway.settings import ApiKey, Callbacks
-from tidegate.policy.jobs import JobsConfig
+from tidegate.policy.job_accounts import JobsConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
 from tidegate.policy.reading import Capacity

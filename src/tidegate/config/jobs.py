@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from tidegate.config.quantity import SIZE_TEXT
 from tidegate.config.section import Ranged, Section
-from tidegate.policy.jobs import JobsConfig
+from tidegate.policy.job_accounts import JobsConfig
 
 Jobs = Annotated[
     JobsConfig,

@@ -27,7 +27,7 @@ from tidegate.config.tail import Marks, Tail
 from tidegate.config.upstreams import Upstream
 from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.idempotency import IdempotencyConfig
-from tidegate.policy.jobs import JobsConfig
+from tidegate.policy.job_accounts import JobsConfig
 from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.marks import MarksConfig
 from tidegate.policy.output.output_config import OutputConfig

@@ -21,7 +21,7 @@ from tidegate.gateway.reply import JSON_LINE, Reply
 from tidegate.gateway.seat import Seat
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.weighing import Holder
-from tidegate.policy.jobs import JobsConfig
+from tidegate.policy.job_accounts import JobsConfig
 from tidegate.policy.request import Request
 from tidegate.wire.errors import Mistake
 from tidegate.wire.header_names import LOCATION, ORIGINAL_REQUEST_ID, PREFERENCE_APPLIED, RETRY_AFTER

@@ -27,7 +27,7 @@ from tidegate.gateway.weighing import Holder
 from tidegate.lens.edge import Edge
 from tidegate.policy.classes import BATCH, CRITICALITIES, LONG
 from tidegate.policy.decisions import Reason, Refuse
-from tidegate.policy.jobs import JobAccounts, JobsConfig
+from tidegate.policy.job_accounts import JobAccounts, JobsConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.parking import Parking
 from tidegate.policy.request import NEVER, Request

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from tidegate.engines.address import Address
+from tidegate.policy.abnormal import InputConfig, Overlength
 from tidegate.policy.idempotency import IdempotencyConfig
-from tidegate.policy.jobs import JobsConfig
+from tidegate.policy.job_accounts import JobsConfig
 from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.wire.tls import Tls
@@ -142,11 +143,17 @@ class Settings:
     """Tell the parent of each finished request; without, it has the counters only."""
     is_cache_enabled: bool = False
     """Compute cache keys and hand finished answers to the ladder."""
+    normalises_answers: bool = False
+    """Stored answers serve questions that say the same in other bytes."""
     images_to: dict[str, str] = field(default_factory=dict)
     """By upstream: where its requests with images go instead."""
     continuation: dict[str, str] = field(default_factory=dict)
     """By upstream: ``text`` or ``exact``, how its streams go on elsewhere when their replica dies."""
     idempotency: IdempotencyConfig = field(default=IdempotencyConfig())
+    input: InputConfig = field(default=InputConfig())
+    """What is looked for in requests."""
+    overlength: dict[str, Overlength] = field(default_factory=dict)
+    """By upstream, where prompts that are too long are not refused."""
     output: OutputConfig = field(default=OutputConfig())
     """How answers are looked into."""
     outputs: dict[str, OutputConfig] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.policy.jobs import JobAccounts, JobsConfig
+from tidegate.policy.job_accounts import JobAccounts, JobsConfig
 
 CONFIG = JobsConfig(max_jobs=4, max_tenant_jobs=3, max_bytes=100, max_tenant_bytes=60, max_result_bytes=10)
 
