@@ -16,23 +16,23 @@ CONFIG = AnswersConfig(max_bytes=100, max_answer_bytes=40, max_age_s=10.0)
 def test_an_answer_is_found_with_its_age_until_it_is_too_old() -> None:
     answers = Answers(CONFIG)
     answers.remember(b"k", b"body", 5.0)
-    assert answers.find(b"k", 7.5) == (b"body", 2.5)
-    assert answers.find(b"k", 15.0) == (b"body", 10.0)
-    assert answers.find(b"k", 15.1) is None
+    assert answers.find(b"k", 7.5, CONFIG.max_age_s) == (b"body", 2.5)
+    assert answers.find(b"k", 15.0, CONFIG.max_age_s) == (b"body", 10.0)
+    assert answers.find(b"k", 15.1, CONFIG.max_age_s) is None
     assert answers.view() == {"answers": 0, "bytes": 0}
 
 
 def test_another_tenants_key_finds_nothing() -> None:
     answers = Answers(CONFIG)
     answers.remember(b"digest of tenant one", b"body", 0.0)
-    assert answers.find(b"digest of tenant two", 0.0) is None
+    assert answers.find(b"digest of tenant two", 0.0, CONFIG.max_age_s) is None
 
 
 def test_an_answer_that_is_too_large_is_not_kept_and_leaves_the_old_one_alone() -> None:
     answers = Answers(CONFIG)
     answers.remember(b"k", b"x" * 40, 0.0)
     answers.remember(b"k", b"y" * 41, 1.0)
-    assert answers.find(b"k", 1.0) == (b"x" * 40, 1.0)
+    assert answers.find(b"k", 1.0, CONFIG.max_age_s) == (b"x" * 40, 1.0)
 
 
 def test_a_new_answer_takes_the_place_of_the_old() -> None:
@@ -40,25 +40,25 @@ def test_a_new_answer_takes_the_place_of_the_old() -> None:
     answers.remember(b"k", b"long answer", 0.0)
     answers.remember(b"k", b"short", 1.0)
     assert answers.view() == {"answers": 1, "bytes": 5}
-    assert answers.find(b"k", 1.0) == (b"short", 0.0)
+    assert answers.find(b"k", 1.0, CONFIG.max_age_s) == (b"short", 0.0)
 
 
 def test_when_the_bytes_are_used_up_the_one_unused_for_longest_goes() -> None:
     answers = Answers(CONFIG)
     for number in range(5):
         answers.remember(b"%d" % number, b"x" * 20, 0.0)
-    answers.find(b"0", 0.0)
+    answers.find(b"0", 0.0, CONFIG.max_age_s)
     answers.remember(b"5", b"x" * 20, 0.0)
-    assert [number for number in range(6) if answers.find(b"%d" % number, 0.0)] == [0, 2, 3, 4, 5]
+    assert [number for number in range(6) if answers.find(b"%d" % number, 0.0, CONFIG.max_age_s)] == [0, 2, 3, 4, 5]
 
 
 def test_a_reload_with_less_room_lets_the_unused_go() -> None:
     answers = Answers(CONFIG)
     for number in range(4):
         answers.remember(b"%d" % number, b"x" * 20, 0.0)
-    answers.find(b"0", 0.0)
+    answers.find(b"0", 0.0, CONFIG.max_age_s)
     answers.reconfigure(AnswersConfig(max_bytes=40, max_answer_bytes=40, max_age_s=10.0))
-    assert [number for number in range(4) if answers.find(b"%d" % number, 0.0)] == [0, 3]
+    assert [number for number in range(4) if answers.find(b"%d" % number, 0.0, CONFIG.max_age_s)] == [0, 3]
 
 
 @given(
@@ -72,7 +72,7 @@ def test_it_is_a_least_recently_used_store_of_bounded_bytes(steps: list[tuple[by
     for key, size, passed_s in steps:
         now += passed_s
         if size is None:
-            found = answers.find(key, now)
+            found = answers.find(key, now, CONFIG.max_age_s)
             if key in model and now - model[key][0] > 10.0:
                 del model[key]
             assert (found is not None) == (key in model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.policy.machine import Events, replica_config
-from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
+from tidegate.policy.decisions import Admit, Reason, Refuse, Wait
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -18,7 +18,7 @@ def waiting(estimate: int) -> Events:
     return events
 
 
-def amend(events: Events, request_id: int, prompt_tokens: int) -> Answer | Refuse | None:
+def amend(events: Events, request_id: int, prompt_tokens: int) -> Refuse | None:
     ticket = next(ticket for ticket, request in events.waiting.items() if request.id == request_id)
     return events.path.amend(ticket, prompt_tokens, TokenSource.TOKENIZER, events.now)
 

@@ -11,6 +11,7 @@ from tidegate.config.settings import Settings
 from tidegate.config.slot_plan import SlotPlan, plan_engine, plan_replica
 from tidegate.config.upstreams import Upstream
 from tidegate.policy.classes import INTERACTIVE, LONG, ClassConfig, ClassesConfig
+from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.limits.per_model import ModelConfig, ModelsConfig
 from tidegate.policy.margin import MarginConfig
 from tidegate.policy.pacing import PacingConfig
@@ -56,7 +57,7 @@ def path_config(settings: Settings) -> PathConfig:
         retries=settings.retries,
         quota=settings.quota,
         tenants=TenantsConfig(named=settings.tenants),
-        models=ModelsConfig(named=_model_limits(settings)),
+        models=ModelsConfig(named=_model_limits(settings), ladders=_ladders(settings)),
     )
 
 
@@ -75,6 +76,11 @@ def _pacing(settings: Settings) -> PacingConfig:
 
 def _model_limits(settings: Settings) -> dict[str, ModelConfig]:
     return {name: each.limits for name, each in settings.upstreams.items() if each.limits != ModelConfig()}
+
+
+def _ladders(settings: Settings) -> dict[str, LadderConfig]:
+    own = {name: each.ladder.over(settings.ladder) for name, each in settings.upstreams.items()}
+    return {name: each for name, each in own.items() if each != settings.ladder}
 
 
 def _classes(settings: Settings) -> ClassesConfig:

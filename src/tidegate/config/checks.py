@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 
 from tidegate.config.assemble import replica_names, slot_plans
 from tidegate.config.engine_checks import engine_problems
+from tidegate.config.ladder_checks import ladder_problems
 from tidegate.config.origin import Path
 from tidegate.config.pool_checks import pool_problems
 from tidegate.config.problem import Problem, suggestion
@@ -25,6 +26,7 @@ def cross_check(settings: Settings, env: Mapping[str, str]) -> list[Problem]:
         *_upstreams(settings, env),
         *_slots(settings),
         *shaping_problems(settings),
+        *ladder_problems(settings),
         *pool_problems(settings),
     ]
 

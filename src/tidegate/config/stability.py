@@ -18,9 +18,11 @@ KEYS: Mapping[str, Path] = {
     "window_seconds": ("marks", "window_s"),
     "trigger_count": ("marks", "trigger_count"),
     "degrade_action": ("ladder", "order"),
+    "light_model": ("ladder", "light_model"),
 }
-ACTIONS: Mapping[str, tuple[str, ...]] = {"cache_fallback": ("cache", "error"), "error_response": ("error",)}
-"""``light_model`` names no model, so it cannot be translated: the ladder's own section can (SPEC S0-48)."""
+ACTIONS: Mapping[str, str] = {"cache_fallback": "cache", "light_model": "light_model", "error_response": "error"}
+"""Rungs of the ladder. The described file names no model for ``light_model``, so we take a key of that name beside
+``degrade_action``, which may also be a list of actions in the order in which they are tried (SPEC S0-48)."""
 
 
 def read_stability(text: str, source: str) -> Document:
@@ -42,15 +44,23 @@ def read_stability(text: str, source: str) -> Document:
             )
         elif key != "degrade_action":
             tree.put(KEYS[key], value, origin)
-        elif isinstance(value, str) and value in ACTIONS:
-            tree.put(KEYS[key], list(ACTIONS[value]), origin)
+        elif (order := _order(value)) is not None:
+            tree.put(KEYS[key], order, origin)
         else:
             ours.problems.append(Problem((), _bad_action(value), place=origin.place(), name=origin.written_as))
     ours.values, ours.origins = tree.values, tree.origins
     return ours
 
 
+def _order(value: object) -> list[str] | None:
+    """The rungs that an action, or a list of them, stands for; the honest error is always the last."""
+    actions = value if isinstance(value, list) else [value]
+    rungs = [ACTIONS[each] for each in actions if isinstance(each, str) and each in ACTIONS]
+    if not rungs or len(rungs) < len(actions):
+        return None
+    return rungs if rungs[-1] == "error" else [*rungs, "error"]
+
+
 def _bad_action(value: object) -> str:
-    if value == "light_model":
-        return "light_model names no model; give the order in tidegate.yaml under ladder.order instead"
-    return f"must be cache_fallback or error_response, got {value!r}{suggestion(str(value), ACTIONS)}"
+    known = ", ".join(ACTIONS)
+    return f"must be one of {known}, or a list of them in order, got {value!r}{suggestion(str(value), ACTIONS)}"

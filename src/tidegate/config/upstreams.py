@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from tidegate.config.ladder import OwnLadder
 from tidegate.config.output import ModelOutput
 from tidegate.config.quantity import Size
 from tidegate.config.quotas import ModelLimits
@@ -98,6 +99,8 @@ class Upstream(Section):
     to make the same. Needs ``tokenizer``."""
     output: ModelOutput = OutputOverride()
     """Where its answers are looked into otherwise than the section ``output`` says."""
+    ladder: OwnLadder = OwnLadder()
+    """What a client of this model gets in the place of a refusal, where that differs from ``ladder``."""
     images_to: Annotated[str, Field(min_length=1)] | None = None
     """Requests with images go to this upstream instead: one name for clients, and the content decides (SPEC S0-70)."""
     continuation: Literal["off", "text", "exact"] = "off"

@@ -16,7 +16,6 @@ from tidegate.config.started_engines import Vllm
 from tidegate.config.upstreams import Replica, Upstream
 from tidegate.errors import ConfigError
 from tidegate.gateway.settings import ApiKey, Callbacks, Counting, Endpoint, Limits, Settings, Timers
-from tidegate.policy.ladder import Rung
 from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
 
@@ -114,7 +113,8 @@ def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) ->
         idempotency=config.idempotency,
         jobs=config.jobs,
         callbacks=Callbacks(origins=config.callbacks.origins, secret=_secret(config, env)),
-        is_cache_enabled=path.ladder.enabled and Rung.CACHE in path.ladder.order,
+        is_cache_enabled=any(each.keeps_answers for each in (path.ladder, *path.models.ladders.values())),
+        normalises_answers=path.ladder.answers.normalise,
     )
 
 

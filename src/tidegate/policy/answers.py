@@ -12,6 +12,12 @@ class AnswersConfig:
     max_answer_bytes: int = 64 * 1024
     max_age_s: float = 300.0
     """An older answer is not served, however urgent the need (S0-49: max staleness)."""
+    serve_first: bool = False
+    """Serve a stored answer before any engine is asked, not only in the place of a refusal (SPEC S2-11). Off: equal
+    questions with a temperature above 0 would get equal answers."""
+    normalise: bool = False
+    """Two questions are equal if they differ only in the order of fields, in spaces at the ends of texts, and in
+    fields that decide nothing about the answer (``user``, ``metadata``). Off: byte by byte, which is cheaper."""
 
     def __post_init__(self) -> None:
         if not 0 < self.max_answer_bytes <= self.max_bytes or self.max_age_s <= 0:
@@ -38,7 +44,7 @@ class Answers:
         while self._bytes > self.config.max_bytes:
             self._forget(next(iter(self._answers)))
 
-    def find(self, key: bytes, now: float) -> tuple[bytes, float] | None:
+    def find(self, key: bytes, now: float, max_age_s: float) -> tuple[bytes, float] | None:
         """(body, age_s), or None."""
         known = self._answers.get(key)
         if known is None:
@@ -46,6 +52,8 @@ class Answers:
         stored_at, body = known
         if now - stored_at > self.config.max_age_s:
             self._forget(key)
+            return None
+        if now - stored_at > max_age_s:
             return None
         self._answers.move_to_end(key)
         return body, now - stored_at

@@ -54,7 +54,11 @@ class Alteration:
     """What the driver changes in the request before it goes out. None: leave as it is."""
 
     max_tokens: int | None = None
-    """Bound to write where the client set none, so that the reservation is a worst case."""
+    """Bound to write, so that the reservation is a worst case or the answer is simpler."""
+    drop_tools: bool = False
+    """Leave tools and functions out."""
+    keep_messages: int | None = None
+    """Of the messages, the system's and so many of the last."""
 
 
 @dataclass(slots=True)

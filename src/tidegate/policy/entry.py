@@ -76,6 +76,7 @@ def charge(accounts: Quota, record: Record, output_tokens: int, now: float) -> N
     """Take from its tenant, and from its model, what a request reserves."""
     request = record.request
     record.charged_tokens = tokens = reservation(request, output_tokens)
+    record.charged_to = request.upstream
     accounts.charge(request.tenant, request.upstream, tokens, now)
 
 

@@ -14,35 +14,34 @@ from tidegate.policy import closing, entry, snapshot
 from tidegate.policy.attempts import Attempts
 from tidegate.policy.change import Diff, Drain, LiftMark, SetMark
 from tidegate.policy.classes import INTERACTIVE, classify
-from tidegate.policy.decisions import Admit, Alteration, Answer, Decision, Reason, Refuse, Verdict, Wait
+from tidegate.policy.decisions import Admit, Answer, Decision, Reason, Refuse, Verdict
+from tidegate.policy.descent import Descent
+from tidegate.policy.dispatch import Dispatch
 from tidegate.policy.elsewhere import Elsewhere
 from tidegate.policy.ladder import Ladder
-from tidegate.policy.line import Charge
 from tidegate.policy.margin import Margin
 from tidegate.policy.marks import Marks
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.oversight import Oversight
 from tidegate.policy.path_config import PathConfig
-from tidegate.policy.patience import client_limit
 from tidegate.policy.permit import Permit, Progress
+from tidegate.policy.placement import Placement
 from tidegate.policy.quota import Quota
 from tidegate.policy.reading import Reading
 from tidegate.policy.record import Record
 from tidegate.policy.reload import drain, reshape
 from tidegate.policy.repeats import Repeats
 from tidegate.policy.replica import Replica
-from tidegate.policy.request import NEVER, Request
+from tidegate.policy.request import Request
 from tidegate.policy.retries import RetryAllowance
 from tidegate.policy.sharing import Sharing, share
-from tidegate.policy.ticket import Ticket
 from tidegate.policy.timeouts import Timeouts
 from tidegate.policy.token_source import TokenSource
 from tidegate.policy.upstream import Upstream
 from tidegate.policy.waiting import Waiting
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
-_BEHIND_OTHERS, _CLASS_SHARE, _HELD = Reason.BEHIND_OTHERS, Reason.CLASS_SHARE, Reason.HELD
-_PREFILL = Reason.PREFILL
+_BEHIND_OTHERS, _HELD = Reason.BEHIND_OTHERS, Reason.HELD
 _SENT, _TOKENS, _ABORTED = Progress.SENT, Progress.TOKENS, Progress.ABORTED
 
 
@@ -61,12 +60,13 @@ class Path:
         self.waiting = Waiting(self.margin)
         self.allowance = RetryAllowance(config.retries, now)
         self.elsewhere = Elsewhere(self.allowance, self.waiting)
+        self.descent = Descent(self.ladder, self.marks, self.quota, self.waiting)
         self.repeats = Repeats()
         self.attempts = Attempts(self.timeouts, self.margin, self.marks)
-        self._open: dict[int, Record] = {}
-        self._tickets: dict[int, Ticket] = {}
-        self._services: dict[int, Charge] = {}
-        """What those who waited are taken to cost their tenants, by request id."""
+        self.placement = Placement(self.attempts, self.allowance, config.slots)
+        self.dispatch = Dispatch(self.upstreams, self.descent, self.placement, self.waiting)
+        self._open = self.dispatch.open
+        self._tickets = self.dispatch.tickets
         self._leaving: list[Replica] = []
         self._sharing: Sharing | None = None
         self.apply(config, now)
@@ -80,12 +80,19 @@ class Path:
         upstream = self.upstreams.get(request.upstream)
         record = self._open_record(request, upstream, now)
         if upstream is None:
-            return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL, None, entry.known_models(self.upstreams)), now)
+            return self.dispatch.refuse(
+                record, Refuse(Reason.UNKNOWN_MODEL, None, entry.known_models(self.upstreams)), now
+            )
         output_tokens = upstream.reserved_output(request)
         refusal = entry.refusal(self.marks, self.quota, request, upstream, output_tokens, now)
         if refusal is not None:
-            return self._refuse(record, refusal, now)
+            return self.dispatch.refuse(record, refusal, now)
         entry.charge(self.quota, record, output_tokens, now)
+        if upstream.serves_stored and request.cache_key is not None:
+            answer = self.ladder.stored(self.ladder.of(record.model), request, now)
+            if answer is not None:
+                record.is_stored = True
+                return answer
         barred = _BEHIND_OTHERS
         upstream.prompt_tokens.add(request.prompt_tokens)
         if upstream.is_giant(request.prompt_tokens) and upstream.is_busy():
@@ -93,14 +100,15 @@ class Path:
         elif not upstream.gathers(now) and (upstream.queue.requests == 0 or upstream.queue.lets_pass(now)):
             replica = upstream.choose(request, output_tokens, now)
             if isinstance(replica, Replica):
-                return self._place(record, upstream, replica, output_tokens, now)
+                return self.placement.place(record, upstream, replica, output_tokens, now)
             barred = replica
-        return self._stand_in_queue(record, upstream, barred, now)
+        return self.dispatch.stand(record, upstream, barred, now)
 
     def _open_record(self, request: Request, upstream: Upstream | None, now: float) -> Record:
         request.in_burst = is_burst = upstream is not None and upstream.burst.note(now)
         request.service_class = classify(self.config.classes, request, request.prompt_tokens, is_burst)
         record = Record(request, request.service_class, request.arrived_at, prompt_tokens=request.prompt_tokens)
+        record.model = request.upstream
         if request.key is not None and len(self.repeats):
             first = self.repeats.first_arrival(request.tenant, request.key, now)
             if first is not None:
@@ -108,25 +116,7 @@ class Path:
         self._open[request.id] = record
         return record
 
-    def _stand_in_queue(self, record: Record, upstream: Upstream, barred: Reason, now: float) -> Decision:
-        record.waited_for = barred
-        ticket = self.waiting.enter(record, upstream, now)
-        if isinstance(ticket, Refuse):
-            return self._refuse(record, ticket, now)
-        self._tickets[ticket.id] = ticket
-        return Wait(ticket.id, barred)
-
     # ---- PLACEMENT --------------------------------------------------------------------------
-
-    def _place(self, record: Record, upstream: Upstream, replica: Replica, output_tokens: int, now: float) -> Admit:
-        if record.request.prefixes:
-            record.cached_tokens = upstream.balancer.placed(record.request, replica)
-        permit = self.attempts.begin(record, replica, output_tokens, now)
-        if record.attempts == 1:
-            self.allowance.admitted()
-        known = replica.slots.total is not None
-        bound = self.config.slots.bound(record.request, upstream.context_tokens) if known else None
-        return Admit(permit, None if bound is None else Alteration(bound))
 
     def advance(self, now: float) -> list[Verdict]:
         """The tickets that are decided now."""
@@ -136,79 +126,8 @@ class Path:
         if self._tickets or (self._sharing is not None and self._sharing.is_owed):
             waiting = [*self.upstreams.values()]
             for upstream in waiting if self._sharing is None else self._sharing.turns(self.upstreams, now):
-                wakeup = upstream.next_wakeup()
-                if wakeup is not None and wakeup <= now:
-                    upstream.wake(now)
-                    self._expire(upstream, now, verdicts)
-                if upstream.moved and upstream.queue.requests and not upstream.pacing.is_gathering(now):
-                    while self._serve_next(upstream, now, verdicts):
-                        pass
-                upstream.moved = False
+                self.dispatch.serve(upstream, now, verdicts)
         return verdicts
-
-    def _serve_next(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> bool:
-        """Decide one ticket: the first head that fits somewhere. False: none does."""
-        heads = upstream.heads(now)
-        for index, ticket in enumerate(heads):
-            record = self._open[ticket.request.id]
-            output_tokens = upstream.reserved_output(ticket.request)
-            replica = upstream.choose(ticket.request, output_tokens, now)
-            if not upstream.replicas or (isinstance(replica, Replica) and self._comes_late(ticket, upstream, now)):
-                self._refuse_ticket(ticket, upstream, now, verdicts)
-                return True
-            if isinstance(replica, Replica):
-                self._services[record.request.id] = upstream.dispatch(ticket, output_tokens, now)
-                del self._tickets[ticket.id]
-                admit = self._place(record, upstream, replica, output_tokens, now)
-                verdicts.append(Verdict(ticket.id, record.request.id, admit))
-                for passed in heads[:index]:
-                    passed.overtaken += 1
-                return True
-            if record.waited_for is Reason.BEHIND_OTHERS:
-                record.waited_for = replica
-            if replica is _PREFILL:
-                # It will fit as soon as the engine has read on; whoever passes it would take what it waits for.
-                return False
-            if replica is _CLASS_SHARE:
-                # Its own class is in its way: whoever passes it meanwhile takes nothing from it.
-                stood_alone, ticket.overtaken = ticket.overtaken >= upstream.queue.config.max_overtakes, 0
-                if stood_alone:
-                    return True
-        return False
-
-    def _comes_late(self, ticket: Ticket, upstream: Upstream, now: float) -> bool:
-        """Deadline, again: with what is known by now, the answer would come too late for the client."""
-        record = self._open[ticket.request.id]
-        if min(client_limit(ticket.request), record.objective_at) == NEVER:
-            return False
-        hold_s = upstream.giants.hold_s if ticket.held_until else 0.0
-        return now > self.waiting.patience(record, upstream, hold_s).expires_at
-
-    def _expire(self, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
-        for ticket in upstream.queue.expired(now):
-            self._answer_ticket(ticket, upstream, now, verdicts)
-            upstream.moved = True
-
-    def _refuse_ticket(self, ticket: Ticket, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
-        upstream.queue.leave(ticket, now)
-        self._answer_ticket(ticket, upstream, now, verdicts)
-
-    def _answer_ticket(self, ticket: Ticket, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
-        """The end of a ticket that is out of the queue and was not admitted."""
-        del self._tickets[ticket.id]
-        record = self._open[ticket.request.id]
-        refusal = self.waiting.too_late(record, upstream, now)
-        verdicts.append(Verdict(ticket.id, record.request.id, self._refuse(record, refusal, now)))
-
-    # ---- refusals ---------------------------------------------------------------------------
-
-    def _refuse(self, record: Record, refusal: Refuse, now: float) -> Answer | Refuse:
-        """Every refusal walks the ladder first, once."""
-        record.refused, record.retry_after_s = refusal.reason, refusal.retry_after_s or 0.0
-        answer = self.ladder.descend(record.request, refusal, now)
-        if isinstance(answer, Answer):
-            record.degraded = answer.degraded
-        return answer
 
     # ---- the running attempt ----------------------------------------------------------------
 
@@ -224,20 +143,23 @@ class Path:
         record.outcome = Outcome.CLIENT_LEFT
         closing.judge_margin(self.margin, record, now)
 
-    def amend(self, ticket_id: int, prompt_tokens: int, source: TokenSource, now: float) -> Answer | Refuse | None:
-        """``source`` counted the prompt of a request that waits. A decision, which ends its wait, if it never fits."""
+    def amend(self, ticket_id: int, prompt_tokens: int, source: TokenSource, now: float) -> Refuse | None:
+        """``source`` counted the prompt of a request that waits. A refusal, which ends its wait, if it never fits: no
+        rung of the ladder can mend that."""
         ticket = self._tickets[ticket_id]
         request, upstream = ticket.request, self.upstreams[ticket.request.upstream]
         upstream.queue.recount(ticket, prompt_tokens)
         request.take_count(prompt_tokens, source)
         record, upstream.moved = self._open[request.id], True
         record.prompt_tokens = prompt_tokens
+        if upstream.relief is not None:
+            upstream.relief.note(ticket)
         refusal = entry.validity(request, upstream, upstream.reserved_output(request))
-        if refusal is None:
-            return None
-        self.marks.note_over_length(request, now)
-        upstream.queue.leave(self._tickets.pop(ticket_id), now)
-        return self._refuse(record, refusal, now)
+        if refusal is not None:
+            self.marks.note_over_length(request, now)
+            upstream.queue.leave(self._tickets.pop(ticket_id), now)
+            record.refused = refusal.reason
+        return refusal
 
     def progress(self, permit: Permit, event: Progress, now: float, tokens: int = 0) -> None:
         """What a driver saw of an attempt. ABORTED may come after ``close``; the rest may not."""
@@ -263,15 +185,15 @@ class Path:
         record = self._open[request_id]
         upstream = self.upstreams.get(record.request.upstream)
         if upstream is None:
-            return self._refuse(record, Refuse(Reason.UNKNOWN_MODEL), now)
+            return self.dispatch.refuse_at_once(record, Refuse(Reason.UNKNOWN_MODEL), now)
         self.elsewhere.claim(record, cause, written_tokens)
         found = self.elsewhere.find(record, upstream, now)
         if not isinstance(found, Refuse):
-            return self._place(record, upstream, *found, now)
+            return self.placement.place(record, upstream, *found, now)
         if written_tokens:
             record.refused = found.reason
             return found
-        return self._refuse(record, found, now)
+        return self.dispatch.refuse_at_once(record, found, now)
 
     def settle(
         self,
@@ -313,8 +235,9 @@ class Path:
         record.closed_at = now
         request = record.request
         if record.charged_tokens is not None:
-            self.quota.close(request.tenant, request.upstream, record.charged_tokens, closing.used_tokens(record), now)
-        service = self._services.pop(request_id, None)
+            used_tokens = closing.used_tokens(record)
+            self.quota.close(request.tenant, record.charged_to, record.charged_tokens, used_tokens, now)
+        service = self.dispatch.services.pop(request_id, None)
         if service is not None:
             service.correct(record.output_tokens, served=closing.used_tokens(record) > 0)
         if request.key is not None and closing.went_empty(record):
@@ -352,7 +275,8 @@ class Path:
         self.margin.reconfigure(change.margin)
         self.oversight.reconfigure(change, now)
         self.timeouts.reconfigure(change.timeouts)
-        self.ladder.reconfigure(change.ladder)
+        self.ladder.reconfigure(change.ladder, change.models.ladders)
+        self.placement.slots = change.slots
         for record in self._open.values():
             if record.service_class not in change.classes.classes:
                 record.service_class = record.request.service_class = INTERACTIVE

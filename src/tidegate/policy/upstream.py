@@ -19,6 +19,7 @@ from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Permit
 from tidegate.policy.queue import Queue
 from tidegate.policy.reading import Reading
+from tidegate.policy.relief import Relief
 from tidegate.policy.replica import Replica
 from tidegate.policy.request import ESTIMATE_SLACK, NEVER, Request
 from tidegate.policy.ticket import Ticket
@@ -50,7 +51,9 @@ class Upstream:
         "pacing",
         "prompt_tokens",
         "queue",
+        "relief",
         "replicas",
+        "serves_stored",
         "wakes_at",
         "woken_at",
     )
@@ -62,6 +65,10 @@ class Upstream:
         self.replicas: list[Replica] = []
         self.queue = Queue(config.queue, config.classes, config.tenants)
         self.giants = config.giants
+        self.relief: Relief | None = None
+        """None: there is no lighter model that long waits could be shortened with."""
+        self.serves_stored = False
+        """Stored answers are served before any engine is asked."""
         self.prompt_tokens = Mean()
         """Of the requests that were offered."""
         self.output_tokens = Mean()
@@ -164,6 +171,25 @@ class Upstream:
             rate = sum([1 / each.token_s for each in self.replicas if each.token_s > 0 and each.serves])
         return rate or None
 
+    def wait_s(self, now: float) -> float | None:
+        """Predicted wait of who comes last: all that stands in the queue, over what leaves it. None where no rate is
+        known yet."""
+        queue = self.queue
+        if not queue.tokens:
+            return 0.0
+        rates = [line.tokens_per_s(now) for line in queue.lines.values() if line.requests]
+        rate = sum([each for each in rates if each is not None])
+        if not rate:
+            rate = sum([1 / each.token_s for each in self.replicas if each.token_s > 0 and each.serves])
+        return queue.tokens / rate if rate else None
+
+    def is_open_for(self, most_wait_s: float, now: float) -> bool:
+        """Something of it serves, and who comes now would wait less than that."""
+        if not any(replica.serves for replica in self.replicas):
+            return False
+        wait_s = self.wait_s(now)
+        return most_wait_s == NEVER or (wait_s is not None and wait_s < most_wait_s)
+
     def service_s(self, prompt_tokens: int, output_tokens: int) -> tuple[float, float]:
         """(to the first token, to the last) on the best replica; 0.0 where too little was seen. A
         wave of four answers is enough here: the estimate only stops work that would come late."""
@@ -230,6 +256,17 @@ class Upstream:
         model = config.models.of(self.name)
         self.classes = model.classes(config.classes).classes
         self.concurrency = model.concurrency
+        ladder = config.models.ladders.get(self.name, config.ladder)
+        self.serves_stored = ladder.enabled and ladder.answers.serve_first
+        if not ladder.relieves or ladder.light_model == self.name:
+            self.relief = None
+        elif self.relief is None:
+            self.relief = Relief(ladder)
+            for line in (*self.queue.lines.values(), self.queue.giants):
+                for ticket in line.tickets():
+                    self.relief.note(ticket)
+        else:
+            self.relief.config = ladder
         for replica in self.replicas:
             replica.shares.reconfigure(self.classes, tuple(replica.permits.values()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.policy import entry
 from tidegate.policy.decisions import Reason, Refuse
 from tidegate.policy.margin import Margin
-from tidegate.policy.patience import Patience, patience
+from tidegate.policy.patience import Patience, client_limit, patience
 from tidegate.policy.record import Record
 from tidegate.policy.request import NEVER
 from tidegate.policy.ticket import Ticket
@@ -21,8 +21,9 @@ class Waiting:
         self.margin = margin
         self._last_ticket = 0
 
-    def enter(self, record: Record, upstream: Upstream, now: float) -> Ticket | Refuse:
-        """A place in the queue, or why there is none: it is full, or the wait is known to be too long."""
+    def enter(self, record: Record, upstream: Upstream, now: float, ticket_id: int = 0) -> Ticket | Refuse:
+        """A place in the queue, or why there is none: it is full, or the wait is known to be too long. ``ticket_id``:
+        the number under which it has stood in another queue."""
         request, queue = record.request, upstream.queue
         full = queue.has_room(request, record.service_class)
         if full is not None:
@@ -43,12 +44,16 @@ class Waiting:
             longest_s = self._shorter_s(min(longest_s, self.margin.value * slo_s), line.usual.value / prompt_tokens)
         if record.predicted_wait_s >= longest_s:
             return self._too_late(record, upstream, held, now)
-        self._last_ticket += 1
-        ticket = Ticket(self._last_ticket, request, record.service_class, held.due_at, held.expires_at, now)
+        if not ticket_id:
+            self._last_ticket += 1
+            ticket_id = self._last_ticket
+        ticket = Ticket(ticket_id, request, record.service_class, held.due_at, held.expires_at, now)
         if hold_s:
             ticket.held_until = now + min(hold_s, giants.hold_share * (held.expires_at - now))
-        record.queued_at = now
+        record.queued_at = record.queued_at or now
         queue.enter(ticket, now)
+        if upstream.relief is not None:
+            upstream.relief.note(ticket)
         upstream.moved = True
         return ticket
 
@@ -61,6 +66,12 @@ class Waiting:
         request = record.request
         service_s = upstream.service_s(request.prompt_tokens, upstream.reserved_output(request))
         return patience(record, upstream.classes[record.service_class], self.margin.value, service_s, hold_s)
+
+    def comes_in_time(self, record: Record, upstream: Upstream, now: float, hold_s: float = 0.0) -> bool:
+        """Deadline, again: with what is known by now, the answer would come soon enough for the client."""
+        if min(client_limit(record.request), record.objective_at) == NEVER:
+            return True
+        return now <= self.patience(record, upstream, hold_s).expires_at
 
     def too_late(self, record: Record, upstream: Upstream, now: float) -> Refuse:
         """Why a ticket leaves the queue unserved."""

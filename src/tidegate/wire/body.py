@@ -59,13 +59,22 @@ class Body:
             # ``in`` makes and drops an exception for every bytes it looks for (CPython 3.11); ``find`` does not.
             self._measure_images(raw)
 
+    @property
+    def text(self) -> bytes:
+        """The JSON, with a marker in the place of each long data URI."""
+        return self._text
+
     def edited(self, changes: dict[str, Any]) -> bytes:
-        """The body with ``changes`` written in; every other value keeps its bytes."""
+        """The body with ``changes`` written in, without fields whose change is ``UNSET``; every other value keeps its
+        bytes."""
         if not changes:
             return self._restored(self._text)
         members: dict[str, Any] = _members(self._text)
         for name, value in changes.items():
-            members[name] = msgspec.json.encode(value)
+            if value is msgspec.UNSET:
+                members.pop(name, None)
+            else:
+                members[name] = msgspec.json.encode(value)
         return self._restored(_joined(members))
 
     def _measure_images(self, raw: bytes) -> None:

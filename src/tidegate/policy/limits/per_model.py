@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tidegate.policy.classes import ClassesConfig
+from tidegate.policy.ladder import LadderConfig
 
 KNEE_SHARE = 0.8
 """S3-12: the rest is for bursts and long requests."""
@@ -56,6 +57,8 @@ class ModelConfig:
 class ModelsConfig:
     named: dict[str, ModelConfig] = field(default_factory=dict)
     """By public name."""
+    ladders: dict[str, LadderConfig] = field(default_factory=dict)
+    """Of models that have their own ladder, by public name."""
 
     def of(self, upstream: str) -> ModelConfig:
         return self.named.get(upstream, _UNBOUNDED)
