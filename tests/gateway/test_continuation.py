@@ -285,7 +285,7 @@ def error_of(got: Got) -> str:
         ({"guided_regex": "a*"}, "what guided_regex means to it is not known"),
         ({"frequency_penalty": 0.2}, "it asks for frequency_penalty"),
         ({"max_tokens": 3}, "all that was asked for is written"),
-        ({"messages": [{"role": "assistant", "content": ""}]}, "its last message is the assistant's own"),
+        ({"messages": [{"role": "assistant", "content": "Once"}]}, "its last message is the assistant's own"),
     ],
 )
 def test_what_is_not_safe_ends_with_an_error_that_says_why(fields: dict[str, Any], why: str) -> None:
@@ -295,7 +295,7 @@ def test_what_is_not_safe_ends_with_an_error_that_says_why(fields: dict[str, Any
             got = await ask(stand, **fields)
             assert error_of(got).startswith("cut:")
             assert why in error_of(got)
-            assert text_of(got.body.split(b'data: {"error"')[0]) == "Once upon a"
+            assert TEXT[: TEXT.index(",")].endswith(text_of(got.body.split(b'data: {"error"')[0]))
             assert not second.requests
             assert stand.rows[0].outcome is Outcome.CUT
 

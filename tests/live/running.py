@@ -133,8 +133,9 @@ class Engine:
 
 
 @contextmanager
-def engine() -> Iterator[Engine]:
-    options = Options(model=str(model_file()))
+def engine(**fields: Any) -> Iterator[Engine]:
+    """``fields``: of its ``Options``, where they differ."""
+    options = Options(model=str(model_file()), **fields)
     launch = options.launch("engine")
     began = time.monotonic()
     process = subprocess.Popen(
