@@ -13,14 +13,14 @@ import argparse
 import json
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.fault_runs.cases import CASES
 from bench.fault_runs.figures import DEFINITIONS, table
-from bench.fault_runs.load import Load
+from bench.fault_runs.load import COMPLETIONS, Load
 from bench.fault_runs.run import TIMEOUTS, Plan, run
 
 
@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument("--kind", choices=("vllm", "openai"), default="vllm", help="what the upstreams say they are")
     parser.add_argument("--fault-s", type=float, default=8.0, help="how long a fault lasts")
     parser.add_argument("--config", default="{}", help="JSON laid over the configuration of the gateway")
+    parser.add_argument("--continuation", action="store_true", help="of streams, as text; completions instead of chats")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
     parser.add_argument("--show", action="store_true", help="every request that did not end well, on standard error")
     given = parser.parse_args()
@@ -40,6 +41,8 @@ def main() -> int:
         parser.error(f"unknown fault {', '.join(unknown)}; there are {', '.join(CASES)}")
     load = Load(rate=given.rate if given.replicas == 2 else given.rate / 2)
     plan = Plan(fault_s=given.fault_s, load=load, kind=given.kind, config=json.loads(given.config))
+    if given.continuation:
+        load.path, plan = COMPLETIONS, replace(plan, continuation="text")
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for name in given.faults or CASES:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tidegate.errors import ProtocolError
 from tidegate.wire.responses import ResponseReader
 
-CHAT = "/v1/chat/completions"
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 REFUSED = frozenset({"queue_full", "queue_tokens", "queue_bytes", "queue_timeout", "deadline_unreachable", "quota"})
 """Codes of refusals for load: come back later."""
 LATE_S = 1.0
@@ -28,6 +28,7 @@ class Load:
     tokens: int = 10
     streams: float = 0.75
     seed: int = 7
+    path: str = CHAT
     gives_up_s: float = 40.0
     """A client that has no end by then counts as unanswered."""
     is_text_known: bool = True
@@ -101,9 +102,10 @@ async def _exchange(url: str, load: Load, seen: Seen) -> None:
 
 def request_bytes(host: str, load: Load, seen: Seen) -> bytes:
     text = f"Request {seen.request_id}: say something, please."
-    fields = {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": load.tokens}
-    body = json.dumps({**fields, "stream": seen.streaming, "temperature": 0}).encode()
-    head = f"POST {CHAT} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    prompt = {"messages": [{"role": "user", "content": text}]} if load.path == CHAT else {"prompt": text}
+    fields = {"model": "m", "max_tokens": load.tokens, "stream": seen.streaming, "temperature": 0}
+    body = json.dumps({**fields, **prompt}).encode()
+    head = f"POST {load.path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nconnection: close\r\n"
     return f"{head}x-request-id: {seen.request_id}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -131,7 +133,7 @@ def _whole(load: Load, body: bytes) -> tuple[dict[str, Any] | None, bool]:
         found = json.loads(body)
         if isinstance(found.get("error"), dict):
             return found["error"], False
-        return None, _is_right(load, found["choices"][0]["message"]["content"])
+        return None, _is_right(load, _text(found["choices"][0]))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None, False
 
@@ -147,10 +149,16 @@ def _events(load: Load, body: bytes) -> tuple[dict[str, Any] | None, bool]:
                 found = json.loads(data)
                 if isinstance(found.get("error"), dict):
                     return found["error"], False
-                text += "".join(choice["delta"].get("content") or "" for choice in found["choices"])
+                text += "".join(_text(choice) for choice in found["choices"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None, False
     return None, is_done and _is_right(load, text)
+
+
+def _text(choice: dict[str, Any]) -> str:
+    """Of a completion, of a chat's answer, of one of its events."""
+    message = choice.get("message", choice.get("delta"))
+    return str(choice["text"] if message is None else message.get("content") or "")
 
 
 def _is_right(load: Load, text: str) -> bool:

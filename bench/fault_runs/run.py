@@ -34,6 +34,8 @@ class Plan:
     slots: int = 8
     pace_s: float = 0.02
     kind: str = "vllm"
+    continuation: str = "off"
+    """``upstreams.<name>.continuation``."""
     config: dict[str, Any] = field(default_factory=dict)
     """Laid over the sections that a run writes."""
 
@@ -55,7 +57,8 @@ def run(case: Case, plan: Plan, replicas: int, folder: Path) -> tuple[Figures, l
 
 def configuration(plan: Plan, urls: dict[str, str]) -> dict[str, Any]:
     replicas = [{"name": name, "url": url, "sequences": plan.slots} for name, url in urls.items()]
-    return {"upstreams": {"m": {"replicas": replicas}}, "tail": {"timeouts": TIMEOUTS}, **plan.config}
+    upstream = {"replicas": replicas, "continuation": plan.continuation}
+    return {"upstreams": {"m": upstream}, "tail": {"timeouts": TIMEOUTS}, **plan.config}
 
 
 async def _play(

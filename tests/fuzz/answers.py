@@ -41,6 +41,9 @@ def answers_in(raw: bytes, *, is_closed: bool, is_head: bool = False) -> list[An
         if answer.status >= 200:
             check(answer, is_head=is_head)
             found.append(answer)
+        if is_head and answer.headers.get(b"connection") == b"close":
+            # A request that could not be read was not known to be HEAD: its answer has a body, and is the last.
+            break
     return found
 
 

@@ -27,6 +27,12 @@ class Attack:
     def sent(self) -> bytes:
         return b"".join(self.pieces)
 
+    @property
+    def may_be_cut(self) -> bool:
+        """It sends more behind a request: past ``connection: close``, or what is no request. That ends the connection,
+        and TCP takes an answer along that is not read yet."""
+        return self.sent.count(b" HTTP/1.") > 1 or "pipelined" in self.name
+
 
 def cut(dice: Dice, data: bytes) -> list[bytes]:
     """Into writes: mostly one, sometimes a few anywhere, now and then one byte each at the beginning."""

@@ -55,7 +55,7 @@ async def play(stand: Stand, given: Attack) -> list[Answer]:
         await _until_quiet(stand, client, given)
     is_closed = client.is_closed
     transport.abort() if given.ending == "reset" else transport.close()
-    answers = answers_in(client.raw, is_closed=is_closed and waits, is_head=given.is_head)
+    answers = answers_in(client.raw, is_closed=is_closed and waits and not given.may_be_cut, is_head=given.is_head)
     if waits and given.is_due and not answers:
         raise MalformedError("no answer came")
     return answers

@@ -5,7 +5,8 @@
 
 It prints one line of JSON, ``{"url": …, "control": …}``, and serves until it is ended. Each of its slots writes one
 answer at a time, a token every ``pace_s`` after ``first_s``; further requests wait in order. The text is the same for
-every request: ``w0 w1 w2 …``, as many words as ``max_tokens`` says (16 where it says nothing). The control port takes
+every request: ``w0 w1 w2 …``, as many words as ``max_tokens`` says (16 where it says nothing); of a prompt that ends
+with ``w4 ``, it is what follows. The control port takes
 
     PUT /fault   {"fault": "hang"}      one of ``Fault``; answers that run meet it at their next token
     GET /log                            every request for an answer: when it came, what was sent of it, how it ended
@@ -23,12 +24,22 @@ import socket
 import struct
 import time
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import cast
 
 from tidegate.errors import ProtocolError
 from tidegate.testing.faults import AFTER_TOKENS, SLOW_FACTOR, Fault
-from tidegate.testing.openai_shapes import chunk, error, event_text, object_of, wanted_tokens, whole, whole_text
+from tidegate.testing.openai_shapes import (
+    chunk,
+    error,
+    event_text,
+    object_of,
+    wanted_tokens,
+    whole,
+    whole_text,
+    words_before,
+)
+from tidegate.testing.upstream_shape import Asked, Shape
 from tidegate.wire.requests import Incoming, RequestReader
 
 LOGGED = 200_000
@@ -44,33 +55,6 @@ AT_ONCE = {
 }
 HELD = frozenset({Fault.HANG, Fault.STALL})
 ENDED = frozenset({Fault.CUT, Fault.RESET, Fault.ERROR_EVENT})
-
-
-@dataclass(slots=True)
-class Shape:
-    """How fast it is and what it says that it is."""
-
-    slots: int = 8
-    pace_s: float = 0.02
-    first_s: float = 0.02
-    kind: str = "vllm"
-    """``vllm``: its figures are shown as vLLM's; ``openai``: it tells none."""
-    model: str = "m"
-
-
-@dataclass(slots=True)
-class Asked:
-    """One request for an answer."""
-
-    request_id: str
-    came_at: float
-    began_at: float = 0.0
-    """When it got a slot; 0.0: never."""
-    tokens: int = 0
-    ended_at: float = 0.0
-    end: str = ""
-    """``done``, ``left`` (the connection was lost first) or the fault that ended it."""
-    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Upstream:
@@ -106,7 +90,7 @@ class Upstream:
         self.fault = fault
         if fault is Fault.REFUSE:
             self.close()
-        elif self._server is None:
+        elif self._server is None and self._port:
             await self.listen(self._port)
 
     def admit(self, answer: Answer) -> None:
@@ -217,6 +201,7 @@ class Answer:
         self._streams = body.get("stream") is True
         self._is_chat = incoming.target.startswith(b"/v1/chat")
         self._wanted = wanted_tokens(body)
+        self._first = words_before(body)
         self._has_head = False
         self._timer: asyncio.TimerHandle | None = None
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in incoming.headers)
@@ -281,10 +266,12 @@ class Answer:
 
     def _event(self, number: int) -> bytes:
         is_last = number + 1 == self._wanted
-        return event_text(self._upstream.shape.model, f"w{number} ", is_chat=self._is_chat, is_last=is_last)
+        return event_text(
+            self._upstream.shape.model, f"w{self._first + number} ", is_chat=self._is_chat, is_last=is_last
+        )
 
     def _text(self) -> bytes:
-        return whole_text(self._upstream.shape.model, self._wanted, is_chat=self._is_chat)
+        return whole_text(self._upstream.shape.model, self._first, self._wanted, is_chat=self._is_chat)
 
     def _end_by(self, fault: Fault) -> None:
         """In the middle of the answer."""

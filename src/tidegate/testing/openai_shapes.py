@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+_WORD_AT_END = re.compile(r"w(\d{1,6}) $")
 DEFAULT_TOKENS = 16
 """Of an answer whose request names no bound."""
 
@@ -37,6 +39,15 @@ def wanted_tokens(body: dict[str, Any]) -> int:
     return max(1, bound) if isinstance(bound, int) else DEFAULT_TOKENS
 
 
+def words_before(body: dict[str, Any]) -> int:
+    """How much of the text the prompt ends with: what is asked for is its continuation."""
+    messages = body.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else {}
+    text = last.get("content") if isinstance(last, dict) and last.get("role") == "assistant" else body.get("prompt")
+    found = _WORD_AT_END.search(text) if isinstance(text, str) else None
+    return int(found[1]) + 1 if found is not None else 0
+
+
 def event_text(model: str, text: str, *, is_chat: bool, is_last: bool) -> bytes:
     """The JSON of one event."""
     choice: dict[str, Any] = {"index": 0, "finish_reason": "length" if is_last else None}
@@ -46,9 +57,9 @@ def event_text(model: str, text: str, *, is_chat: bool, is_last: bool) -> bytes:
     return json.dumps(shown, separators=(",", ":")).encode()
 
 
-def whole_text(model: str, tokens: int, *, is_chat: bool) -> bytes:
-    """The JSON of a whole answer of so many tokens."""
-    text = "".join(f"w{number} " for number in range(tokens))
+def whole_text(model: str, first: int, tokens: int, *, is_chat: bool) -> bytes:
+    """The JSON of a whole answer of so many tokens, from the word ``first`` on."""
+    text = "".join(f"w{number} " for number in range(first, first + tokens))
     choice: dict[str, Any] = {"index": 0, "finish_reason": "length"}
     choice |= {"message": {"role": "assistant", "content": text}} if is_chat else {"text": text}
     usage = {"prompt_tokens": 8, "completion_tokens": tokens, "total_tokens": 8 + tokens}

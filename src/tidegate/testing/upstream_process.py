@@ -50,6 +50,7 @@ class UpstreamProcess:
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - our own module, no shell
         line = self._process.stdout.readline() if self._process.stdout is not None else b""
         if not line:
+            self.kill()
             raise RuntimeError(f"{' '.join(command)} did not start")
         told = json.loads(line)
         self.url, self._control = told["url"], told["control"]
