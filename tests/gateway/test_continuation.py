@@ -295,7 +295,7 @@ def test_what_is_not_safe_ends_with_an_error_that_says_why(fields: dict[str, Any
             got = await ask(stand, **fields)
             assert error_of(got).startswith("cut:")
             assert why in error_of(got)
-            assert TEXT[: TEXT.index(",")].endswith(text_of(got.body.split(b'data: {"error"')[0]))
+            assert text_of(got.body.split(b'data: {"error"')[0]) in ("Once upon a", " upon a time")
             assert not second.requests
             assert stand.rows[0].outcome is Outcome.CUT
 

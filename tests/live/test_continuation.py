@@ -1,8 +1,8 @@
 """One of two real engines is killed while twenty greedy streams run: all of them finish, as one stream each.
 
 Whether an answer is that of an undisturbed run is a matter of luck even between two undisturbed runs: an engine that
-computes several sequences at once may round by how many they are. So the same prompts run twice undisturbed, which gives
-the base rate, and once with the kill; all three figures are printed.
+computes several sequences at once may round by how many they are. So the same prompts run twice undisturbed, which
+gives the base rate, and once with the kill; all three figures are printed.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ def test_every_stream_outlives_its_engine(pair: Pair) -> None:
     base = equal(*undisturbed)
     whole = [equal(disturbed, each) for each in undisturbed]
     print(  # noqa: T201 - the figures are what somebody runs this for
-        f"\n{len(continued)} of {STREAMS} streams lost their engine and went on; equal answers in two undisturbed runs: "
-        f"{base}, in the disturbed run and each of them: {whole[0]}, {whole[1]}; seams after "
+        f"\n{len(continued)} of {STREAMS} streams lost their engine and went on; equal answers in two undisturbed "
+        f"runs: {base}, in the disturbed run and each of them: {whole[0]}, {whole[1]}; seams after "
         f"{sorted(len(told.at_the_seam) for told in continued)} characters"
     )
     until(lambda: not pair.service.view()["open_requests"], 30)
