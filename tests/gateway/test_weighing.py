@@ -50,7 +50,7 @@ def test_a_prompt_that_fits_after_all_is_served_with_its_true_length() -> None:
     async def main() -> None:
         engine = Engine(stream_of("hi"))
         # 12 000 bytes look like 3 000 tokens; as one run of spaces they are far fewer.
-        spaces = chat(stream=True, messages=[{"role": "user", "content": " " * 12_000}])
+        spaces = chat(stream=True, messages=[{"role": "user", "content": " " * 12_000 + "x"}])
         with stand(engine, Scripted((800,), after_s=0.1)) as at:
             assert (await at.ask(post(spaces))).status == 200
             assert (at.rows[0].reserved_slots, at.permits) == (4, 0)

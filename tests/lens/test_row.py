@@ -14,7 +14,16 @@ from tidegate.policy.record import Record
 from tidegate.policy.request import Request
 from tidegate.policy.token_source import TokenSource
 
-EDGE = Edge("req-1", "/v1/chat/completions", 503, "queue_timeout", True, 0.25, output_problem="output_empty")
+EDGE = Edge(
+    "req-1",
+    "/v1/chat/completions",
+    503,
+    "queue_timeout",
+    True,
+    0.25,
+    output_problem="output_empty",
+    input_problem="repetitive_input",
+)
 
 
 def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
@@ -69,6 +78,7 @@ def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
         is_prompt_told=True,
         in_burst=True,
         output_problem="output_empty",
+        input_problem="repetitive_input",
     )
 
 

@@ -16,6 +16,7 @@ from tidegate.config.problem import Problem, suggestion
 from tidegate.config.settings import Settings
 from tidegate.config.shaping_checks import shaping_problems
 from tidegate.config.upstreams import Replica, Upstream
+from tidegate.policy.abnormal import OnOverlength
 
 
 def cross_check(settings: Settings, env: Mapping[str, str]) -> list[Problem]:
@@ -90,6 +91,7 @@ def _upstreams(settings: Settings, env: Mapping[str, str]) -> Iterator[Problem]:
                 also=((*here, "replicas"), (*here, "engine")),
             )
         yield from _images(settings, alias)
+        yield from _overlength(settings, alias)
         yield from _tokenizer(upstream, here)
         urls = (((*here, "replicas", index, "url"), each.url) for index, each in enumerate(upstream.replicas))
         yield from _twice(urls, "replica")
@@ -124,6 +126,20 @@ def _images(settings: Settings, alias: str) -> Iterator[Problem]:
         yield Problem(here, f"there is no upstream {target!r}{suggestion(target, settings.upstreams)}")
     elif target == alias or settings.upstreams[target].images_to is not None:
         yield Problem(here, f"must name an upstream that takes images itself, and {target} sends them on")
+
+
+def _overlength(settings: Settings, alias: str) -> Iterator[Problem]:
+    upstream, here = settings.upstreams[alias], ("upstreams", alias, "long_to")
+    target, is_routed = upstream.long_to, upstream.on_overlength is OnOverlength.ROUTE_LONG
+    if target is None:
+        if is_routed:
+            yield Problem(("upstreams", alias, "on_overlength"), "route_long needs long_to, the upstream to send to")
+    elif not is_routed:
+        yield Problem(here, "has no meaning without on_overlength: route_long")
+    elif target not in settings.upstreams:
+        yield Problem(here, f"there is no upstream {target!r}{suggestion(target, settings.upstreams)}")
+    elif target == alias or settings.upstreams[target].on_overlength is OnOverlength.ROUTE_LONG:
+        yield Problem(here, f"must name an upstream that takes long prompts itself, and {target} sends them on")
 
 
 def _replica(replica: Replica, here: Path, env: Mapping[str, str]) -> Iterator[Problem]:

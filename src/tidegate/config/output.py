@@ -1,4 +1,4 @@
-"""Sections ``output`` and ``upstreams.<name>.output``: how answers are looked into, and what is done about them."""
+"""Sections ``input``, ``output`` and ``upstreams.<name>.output``: what is looked for in requests and in answers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from typing import Annotated
 
 from pydantic import Field
 
+from tidegate.config.quantity import SIZE_TEXT
 from tidegate.config.section import Ranged
+from tidegate.policy.abnormal import LONGEST_PERIOD, InputConfig
 from tidegate.policy.output.output_config import OutputConfig, OutputOverride
+
+Input = Annotated[
+    InputConfig,
+    Ranged(
+        repetitive_bytes=(Field(ge=2 * LONGEST_PERIOD), *SIZE_TEXT),
+        scan_bytes=(Field(ge=0), *SIZE_TEXT),
+    ),
+]
 
 Output = Annotated[
     OutputConfig,

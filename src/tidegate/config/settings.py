@@ -16,7 +16,7 @@ from tidegate.config.ladder import Ladder, Retries
 from tidegate.config.lens import Lens
 from tidegate.config.limits import Limits
 from tidegate.config.origin import DEFAULT, Origin, Path
-from tidegate.config.output import Output
+from tidegate.config.output import Input, Output
 from tidegate.config.pools import Pools
 from tidegate.config.quotas import Quota, Tenants
 from tidegate.config.section import Section
@@ -25,6 +25,7 @@ from tidegate.config.shaping import DEFAULT_CLASSES, Classes, Shaping
 from tidegate.config.slots import Slots
 from tidegate.config.tail import Marks, Tail
 from tidegate.config.upstreams import Upstream
+from tidegate.policy.abnormal import InputConfig
 from tidegate.policy.balance.balancer import BalanceConfig
 from tidegate.policy.idempotency import IdempotencyConfig
 from tidegate.policy.job_accounts import JobsConfig
@@ -71,6 +72,8 @@ class Settings(Section):
     idempotency: Idempotency = IdempotencyConfig()
     jobs: Jobs = JobsConfig()
     callbacks: Callbacks = Callbacks()
+    input: Input = InputConfig()
+    """What no engine should be given."""
     output: Output = OutputConfig()
     """Whether answers are fit to be used."""
     quota: Quota = QuotaConfig()

@@ -13,6 +13,7 @@ from tidegate.config.quantity import Size
 from tidegate.config.quotas import ModelLimits
 from tidegate.config.section import Section
 from tidegate.config.started_engines import Engine
+from tidegate.policy.abnormal import OnOverlength
 from tidegate.policy.limits.per_model import ModelConfig
 from tidegate.policy.output.output_config import OutputOverride
 
@@ -97,6 +98,11 @@ class Upstream(Section):
     forward_token_ids: bool = False
     """Send token ids in the place of the text of long completion prompts, to replicas whose own tokenizer was found
     to make the same. Needs ``tokenizer``."""
+    on_overlength: OnOverlength = OnOverlength.REJECT
+    """About prompts longer than its context: `reject`; `truncate` drops the oldest messages but the system's, or the
+    middle of the prompt; `route_long` sends them to `long_to`. The last two are labelled (SPEC S2-41)."""
+    long_to: Annotated[str, Field(min_length=1)] | None = None
+    """The upstream with a longer context that `on_overlength: route_long` sends to."""
     output: ModelOutput = OutputOverride()
     """Where its answers are looked into otherwise than the section ``output`` says."""
     ladder: OwnLadder = OwnLadder()

@@ -16,6 +16,7 @@ from tidegate.config.started_engines import Vllm
 from tidegate.config.upstreams import Replica, Upstream
 from tidegate.errors import ConfigError
 from tidegate.gateway.settings import ApiKey, Callbacks, Counting, Endpoint, Limits, Settings, Timers
+from tidegate.policy.abnormal import OnOverlength, Overlength
 from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.reading import Capacity, ReplicaConfig
 
@@ -105,6 +106,8 @@ def compose(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) ->
         are_requests_logged=server.log_requests,
         are_rows_sent=config.lens.enabled or server.log_requests,
         images_to=_images_to(config),
+        input=config.input,
+        overlength=_overlength(config),
         output=config.output,
         outputs=_outputs(config),
         continuation={
@@ -126,6 +129,14 @@ def _secret(config: Config, env: Mapping[str, str]) -> str | None:
     if not secret:
         raise ConfigError([f"callbacks.secret_env: the variable {name} is not set, so callbacks could not be signed"])
     return secret
+
+
+def _overlength(config: Config) -> dict[str, Overlength]:
+    return {
+        alias: Overlength(action=upstream.on_overlength, long_to=upstream.long_to)
+        for alias, upstream in config.upstreams.items()
+        if upstream.on_overlength is not OnOverlength.REJECT
+    }
 
 
 def _outputs(config: Config) -> dict[str, OutputConfig]:
@@ -167,7 +178,8 @@ def _completed(replica: ReplicaConfig, plan: SlotPlan, told: Told | None) -> Rep
 def endpoints(config: Config, told: Mapping[str, Told], env: Mapping[str, str]) -> list[Endpoint]:
     """Where each replica is reached, configured ones first."""
     found = []
-    ranks, sent_here = class_ranks(config), _images_to(config).values()
+    ranks = class_ranks(config)
+    sent_here = {*_images_to(config).values(), *(rule.long_to for rule in _overlength(config).values())}
     for alias, upstream in config.upstreams.items():
         names = replica_names(alias, upstream)
         # What was asked of another upstream names that one's model.

@@ -91,6 +91,11 @@ class Driver:
         least, most = int(tokens / ESTIMATE_SLACK), int(tokens * ESTIMATE_SLACK)
         return classify(classes, request, least, is_burst) != classify(classes, request, most, is_burst)
 
+    def context_tokens(self, upstream: str) -> int | None:
+        """The longest context that a replica of ``upstream`` has; None: not every one has told."""
+        found = self._path.upstreams.get(upstream)
+        return None if found is None else found.context_tokens
+
     def amend(self, request: Request, ticket: int, tokens: int, source: TokenSource) -> None:
         """The prompt of a request that had to wait was counted; if it waits no more, this only goes on record."""
         applicant = self._waiting.get(ticket)

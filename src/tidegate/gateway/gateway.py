@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tidegate.errors import ConfigError
 from tidegate.gateway.access import Access
+from tidegate.gateway.answer_key import answer_key
 from tidegate.gateway.call import Call
 from tidegate.gateway.client_connection import ClientConnection
 from tidegate.gateway.continuation import Terms, terms_of
@@ -21,9 +22,11 @@ from tidegate.gateway.jobs import Jobs
 from tidegate.gateway.journal import Journal
 from tidegate.gateway.keyed_calls import KeyedCalls
 from tidegate.gateway.local_answers import LocalAnswers, of_mistake, path_of
+from tidegate.gateway.overlength import Overlengths
 from tidegate.gateway.pool import Dial, Pool
 from tidegate.gateway.reply import Reply
 from tidegate.gateway.routes import PASSED_METHODS, ROUTES, Route, passed_through
+from tidegate.gateway.screening import Screening
 from tidegate.gateway.settings import Settings
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.tally import Counting, Tallied, Tally
@@ -108,7 +111,11 @@ class Gateway:
         self._intake.images_to = settings.images_to
         self._intake.ask_for(settings.path.classes.headers)
         self._intake.balanced = _balanced(settings)
-        self._keeps_answers = settings.is_cache_enabled
+        self._keeps_answers, self._normalises_answers = settings.is_cache_enabled, settings.normalises_answers
+        self._intake.screening = Screening(settings.input)
+        self._shared.overlengths = None
+        if settings.overlength:
+            self._shared.overlengths = Overlengths(settings.overlength, self._around.driver, self._shared.ratios)
         self._shared.outputs = Outputs(settings.output, settings.outputs)
         self._shared.continued = _continued(settings)
         self._shared.journal.are_rows_sent = settings.are_rows_sent
@@ -171,7 +178,7 @@ class Gateway:
         number, request_id = self._answers.number(incoming)
         request, call = self._intake.read(incoming, route, request_id, connection.source, number, now)
         if self._keeps_answers:
-            request.cache_key = self._intake.cache_key(request, call)
+            request.cache_key = answer_key(request, call, normalises=self._normalises_answers)
         reply = self._answers.reply(connection, incoming)
         if KEYED_OR_LATER.isdisjoint(incoming.fields):
             self._start(connection, call, request, reply)
@@ -205,6 +212,8 @@ class Gateway:
         if counting is not None:
             Weighing(self._shared, holder, call, request, reply).start(counting)
             return
+        if self._shared.overlengths is not None:
+            self._shared.overlengths.fit(request, call)
         exchange = Exchange(self._shared, holder, call, request, reply)
         holder.attach(exchange)
         exchange.start()
@@ -246,6 +255,10 @@ class Gateway:
     def note_reading(self, replica: str, *, is_ready: bool) -> None:
         """What the last look at a replica showed; one that was never looked at counts as ready."""
         self._answers.note_reading(replica, is_ready=is_ready)
+
+    def view(self) -> dict[str, object]:
+        """What ``Path`` knows nothing of, in figures."""
+        return {"keyed": self._keyed.answers.view(), "jobs": self._jobs.jobs.view()}
 
     @property
     def jobs(self) -> Jobs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from hashlib import sha256
 
 from tidegate.errors import ProtocolError
 from tidegate.gateway.access import DEFAULT_TENANT, Access
@@ -13,6 +12,8 @@ from tidegate.gateway.call import Call
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.hints import TIER_CLASSES, hints
 from tidegate.gateway.routes import Route
+from tidegate.gateway.screening import AbnormalError, Screening
+from tidegate.policy.abnormal import InputConfig
 from tidegate.policy.classes import OTHER
 from tidegate.policy.request import Request
 from tidegate.policy.token_source import TokenSource
@@ -63,6 +64,7 @@ class Intake:
         """By upstream: where its requests with images go instead."""
         self.balanced: frozenset[str] = frozenset()
         """Upstreams where a request may go to one replica or another."""
+        self.screening = Screening(InputConfig())
         self._ratios = ratios
         self._draws = draws
 
@@ -74,7 +76,7 @@ class Intake:
         tenant = DEFAULT_TENANT if access.is_open else access.tenant(fields)
         if tenant is None:
             raise RejectedError(Mistake.NO_KEY)
-        body = _body(incoming, route)
+        body = self._body(incoming, route)
         model = None if body is None else body.fields.model
         # In the order of the fields: keywords would cost half a microsecond more.
         request = Request(
@@ -104,24 +106,14 @@ class Intake:
         if not OURS_IN.isdisjoint(fields):
             _take_hints(request, fields)
         if body is not None:
+            if self.screening.is_on and route.is_known:
+                call.input_problem = self._screened(body)
             self._take_body(request, call, body)
         return request, call
 
     def ask_for(self, class_headers: tuple[str, ...]) -> None:
         """The headers that class rules look at, in lower case; no others are read."""
         self.class_headers = tuple((name.encode(), name) for name in class_headers)
-
-    def cache_key(self, request: Request, call: Call) -> bytes | None:
-        """Equal for calls of one tenant with the same bytes; None where no answer may be reused.
-
-        A body that says the same in other bytes is another key: clients that repeat themselves do
-        so byte by byte, and reading JSON again would cost more than a missed answer is worth.
-        """
-        if call.body is None or request.streaming or not call.route.is_known:
-            return None
-        prefix = f"{request.tenant}\0{call.route.path}\0".encode()
-        # Of the strong hashes the one that today's processors compute themselves.
-        return sha256(prefix + call.incoming.body).digest()
 
     def _default_model(self, incoming: Incoming, route: Route, body: Body | None) -> str:
         """The model of a call whose body, if it is JSON, names none."""
@@ -132,6 +124,26 @@ class Intake:
         if len(self.models) == 1 or (self.models and not route.is_known):
             return self.models[0]
         raise RejectedError(Mistake.BAD_FIELD, "give the name of a model", "model")
+
+    def _body(self, incoming: Incoming, route: Route) -> Body | None:
+        if not route.takes_json and b"json" not in incoming.fields.get(CONTENT_TYPE, b""):
+            return None
+        if CONTENT_ENCODING in incoming.fields:
+            raise RejectedError(Mistake.BAD_JSON, "send it without Content-Encoding")
+        try:
+            return Body(incoming.body)
+        except ProtocolError as error:
+            if route.is_known:
+                found = self.screening.words_for(incoming.body, str(error))
+                raise RejectedError(found.mistake, found.detail) from None
+            return None
+
+    def _screened(self, body: Body) -> str:
+        """The mark on a request that is passed on all the same."""
+        try:
+            return self.screening.look(body)
+        except AbnormalError as found:
+            raise RejectedError(found.mistake, found.detail, found.param) from None
 
     def _take_body(self, request: Request, call: Call, body: Body) -> None:
         fields = body.fields
@@ -170,19 +182,6 @@ def _take_hints(request: Request, fields: dict[bytes, bytes]) -> None:
         request.first_byte_by = request.arrived_at + hint.first_byte_s
     request.class_hint = hint.service_class or request.class_hint
     request.session = hint.session
-
-
-def _body(incoming: Incoming, route: Route) -> Body | None:
-    if not route.takes_json and b"json" not in incoming.fields.get(CONTENT_TYPE, b""):
-        return None
-    if CONTENT_ENCODING in incoming.fields:
-        raise RejectedError(Mistake.BAD_JSON, "send it without Content-Encoding")
-    try:
-        return Body(incoming.body)
-    except ProtocolError as error:
-        if route.is_known:
-            raise RejectedError(Mistake.BAD_JSON, str(error)) from None
-        return None
 
 
 def _answers(fields: Fields) -> int:

@@ -10,6 +10,7 @@ from tidegate.gateway.continuation import Terms
 from tidegate.gateway.counting import Ratios
 from tidegate.gateway.driver import Driver
 from tidegate.gateway.journal import Journal
+from tidegate.gateway.overlength import Overlengths
 from tidegate.gateway.pool import Pool
 from tidegate.gateway.running import Running
 from tidegate.gateway.settings import Timers
@@ -38,6 +39,8 @@ class Shared:
     """By replica name."""
     continued: dict[str, Terms] = field(default_factory=dict)
     """By upstream: how its streams go on elsewhere when their replica dies. Empty: none does."""
+    overlengths: Overlengths | None = None
+    """What becomes of prompts that are too long; None: they are refused."""
     outputs: Outputs = field(default_factory=lambda: Outputs(OutputConfig(), {}))
     """Which answers are looked into."""
     live: set[Running] = field(default_factory=set)

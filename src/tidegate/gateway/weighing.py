@@ -63,6 +63,8 @@ class Weighing:
         """Have it decided with what is known."""
         self._end_count()
         shared, exchange = self._shared, self._exchange
+        if shared.overlengths is not None:
+            shared.overlengths.fit(self._request, self._call)
         shared.live.add(exchange)
         shared.leave(self)
         self._holder.attach(exchange)

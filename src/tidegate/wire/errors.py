@@ -88,6 +88,9 @@ class Mistake(Enum):
     BAD_JSON = "invalid_json"
     BAD_FIELD = "invalid_value"
     BAD_HEADER = "invalid_header"
+    EMPTY_INPUT = "empty_input"
+    INVALID_CHARS = "invalid_chars"
+    REPETITIVE_INPUT = "repetitive_input"
     KEY_REUSED = "idempotency_key_reused"
     KEY_IN_USE = "idempotency_key_in_use"
     JOBS_FULL = "jobs_full"
@@ -108,6 +111,9 @@ MISTAKES: dict[Mistake, HttpError] = {
     Mistake.BAD_JSON: HttpError(400, _INVALID, "The request's body is no JSON object"),
     Mistake.BAD_FIELD: HttpError(400, _INVALID, "A field of the request's body has a wrong value"),
     Mistake.BAD_HEADER: HttpError(400, _INVALID, "A header of the request has a wrong value"),
+    Mistake.EMPTY_INPUT: HttpError(400, _INVALID, "The request says nothing"),
+    Mistake.INVALID_CHARS: HttpError(400, _INVALID, "The request holds characters that are no text"),
+    Mistake.REPETITIVE_INPUT: HttpError(400, _INVALID, "The prompt says the same over and over"),
     Mistake.KEY_REUSED: HttpError(422, _INVALID, "The Idempotency-Key belongs to another request"),
     Mistake.KEY_IN_USE: HttpError(409, _INVALID, "The request under this Idempotency-Key still runs"),
     Mistake.JOBS_FULL: HttpError(429, _OVERLOADED, "There is no room for another job"),

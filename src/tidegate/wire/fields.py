@@ -26,6 +26,8 @@ class Fields(msgspec.Struct):
     user: str | None = None
     priority: msgspec.Raw = msgspec.Raw()
     """vLLM's; whoever may set it decides who is served first."""
+    temperature: msgspec.Raw = msgspec.Raw()
+    top_p: msgspec.Raw = msgspec.Raw()
     stop: msgspec.Raw = msgspec.Raw()
     """Where the answer is to end. It may be at once, so that nothing is the right answer."""
     suffix: msgspec.Raw = msgspec.Raw()
