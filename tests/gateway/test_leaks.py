@@ -28,6 +28,7 @@ from tests.gateway.stand import (
 from tidegate.gateway.call import Call
 from tidegate.gateway.exchange import Exchange
 from tidegate.gateway.settings import Timers
+from tidegate.policy.job_accounts import JobsConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity, Reading
 from tidegate.policy.timeouts import PhaseConfig, TimeoutsConfig
@@ -66,6 +67,9 @@ REQUESTS = [
     post(chat(), headers="idempotency-key: a\r\n"),
     post(chat(stream=True), headers="idempotency-key: b\r\n"),
     post(chat(n=2), headers="idempotency-key: b\r\n"),
+    post(chat(), headers="prefer: respond-async\r\n"),
+    post(chat(stream=True), headers="prefer: respond-async, wait=1\r\nidempotency-key: c\r\n"),
+    get("/v1/jobs"),
     get("/health"),
     get("/v1/files"),
     post(chat())[:-7],
@@ -118,17 +122,20 @@ def test_nothing_is_left_open_after_any_misbehaviour(seed: int, sequences: int) 
         chaos = Chaos(seed)
         engines = {name: Engine(chaos.script) for name in ("a", "b")}
         capacity = Capacity(sequences=sequences)
-        with stand_for(engines, path=PATH, capacity=capacity, timers=Timers(heartbeat_s=1.0)) as stand:
+        timers, jobs = Timers(heartbeat_s=1.0), JobsConfig(max_wait_s=10.0, max_offered=3, max_age_s=5.0)
+        with stand_for(engines, path=PATH, capacity=capacity, timers=timers, jobs=jobs) as stand:
             clients: list[ClientEnd] = []
             for _ in range(40):
                 await chaos.act(stand, clients)
-            await stand.until(lambda: not stand.gateway.open_requests, within_s=200)
+            await stand.until(lambda: not stand.gateway.open_requests and not stand.gateway.jobs.is_busy, within_s=200)
             await stand.until(lambda: stand.permits == 0)
             view = stand.path.view(stand.loop.time())
             assert (view["open_requests"], view["waiting"], stand.driver.waiting) == (0, 0, 0)
             assert len({row.id for row in stand.rows}) == len(stand.rows)
-            offered = [row for row in stand.rows if row.upstream and not row.reuse]
-            assert len(offered) == len(stand.noted.offered)
+            offered = {request.id for request in stand.noted.offered}
+            assert len([row for row in stand.rows if row.id in offered]) == len(stand.noted.offered)
+            await stand.until(lambda: not stand.gateway.jobs.view()["jobs"], within_s=10)
+            assert not stand.gateway.jobs.view()["held_bytes"]
 
     run_virtually(main())
 

@@ -44,6 +44,14 @@ def test_every_ending_of_an_attempt_is_told(outcome: Outcome) -> None:
     assert ENDED[outcome] in text(row(outcome=outcome))
 
 
+@pytest.mark.parametrize(("reuse", "when"), [("joined", "ran, and got"), ("replayed", "had ended, and got")])
+def test_a_repeat_says_whose_answer_it_got(reuse: str, when: str) -> None:
+    told = explain(unsent(status=200, reuse=reuse, original_id="req-0"))
+    assert len(told) == 2
+    assert when in told[1]
+    assert told[1].endswith("the answer of that one, req-0: nothing was computed or charged for it.")
+
+
 def test_an_answer_that_did_not_wait_is_told_in_order() -> None:
     assert explain(row()) == [
         f"Request req-1 ({ROUTE}, model chat, class interactive, tenant default) was answered 200 after 3 s.",

@@ -57,6 +57,15 @@ def test_the_earlier_of_the_two_limits_binds() -> None:
     assert client_limit(asked(5.0, 8.0)) == 105.0
 
 
+def test_a_request_may_bring_a_longest_stay_of_its_own_which_no_objective_shortens() -> None:
+    request = asked()
+    request.max_wait_s = 300.0
+    assert held(request) == (400.0, 400.0, False)
+    record = Record(request, "interactive", request.arrived_at)
+    got = patience(record, ClassConfig(max_wait_s=10.0, ttft_slo_s=2.0), 0.8, (0.0, 0.0))
+    assert (got.expires_at, record.objective_at) == (400.0, NEVER)
+
+
 def test_a_patient_client_waits_no_longer_than_its_class() -> None:
     assert held(asked(60.0)) == (110.0, 110.0, False)
 

@@ -331,7 +331,7 @@ class Jobs:
 
     def _note(self, job: Job, refused: Reason | None, outcome: Outcome | None) -> None:
         """A row for a job that ``Path`` does not know at the moment."""
-        record = self._shared.driver.forgo(job.request)
+        record = self._shared.driver.forgo(replace(job.request, id=self._number()))
         record.refused, record.outcome = refused, outcome
         code = "" if refused is None else refused.value
         self._shared.journal.closed(record, Edge(job.request_id.decode("latin-1"), job.path, 0, code))

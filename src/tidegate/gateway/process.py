@@ -137,14 +137,17 @@ class DataProcess:
             case AskMarks():
                 self._send(MarksTold(driver.marks()))
             case AskView():
-                self._send(View(driver.view(), self._loop.time()))
+                self._send(View(self._view(driver), self._loop.time()))
             case AskMetrics() if self._journal is not None:
                 lost = self._outbox.lost if self._outbox is not None else 0
-                self._send(MetricsSnapshot(self._journal.metrics.snapshot(driver.view(), lost)))
+                self._send(MetricsSnapshot(self._journal.metrics.snapshot(self._view(driver), lost)))
             case AskLearned():
                 self._send(Learned(driver.dump()))
             case DrainReplica(replica, on):
                 driver.apply(change.Drain(replica, on))
+
+    def _view(self, driver: Driver) -> dict[str, object]:
+        return driver.view() if self._gateway is None else {**driver.view(), **self._gateway.view()}
 
     def _observe(self, replica: str, reading: Reading) -> None:
         if self._driver is not None and self._gateway is not None:

@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from tidegate.lens.memory_gauges import memory_gauges
+from tidegate.lens.repeat_gauges import repeat_gauges
 from tidegate.lens.shaping_gauges import shaping_gauges
 
 BREAKER_STATES = ("closed", "half_open", "open")
@@ -70,6 +71,7 @@ def gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
     yield _filled(CounterMetricFamily(*OVERDRAFTS, labels=("replica",)), replicas, ("slots", "overdrafts"))
     yield from memory_gauges(view)
     yield from shaping_gauges(view)
+    yield from repeat_gauges(view)
     yield _breakers(replicas)
     yield from _of_path(view)
 
