@@ -139,7 +139,7 @@ class Hostile(asyncio.Protocol):
 
 async def play(url: str, number: int, given: Attack, found: Found) -> None:
     loop, parts, client = asyncio.get_running_loop(), urlsplit(url), Hostile()
-    transport, _ = await loop.create_connection(lambda: client, parts.hostname, parts.port)
+    transport, _ = await loop.create_connection(lambda: client, parts.hostname or "", parts.port or 0)
     transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for piece in given.pieces:
         if not transport.is_closing():

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.fault_runs.llama import LlamaProcess
 from tidegate.testing.faults import Fault
 from tidegate.testing.upstream_process import UpstreamProcess
+
+Engine = UpstreamProcess | LlamaProcess
+OF_ANY_PROCESS = ("kill", "freeze")
+"""What can be done to a real engine too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,21 +19,27 @@ class Case:
     """``break_it`` and ``heal`` are called with the process."""
 
     name: str
-    break_it: Callable[[UpstreamProcess], None]
-    heal: Callable[[UpstreamProcess], None]
+    break_it: Callable[[Engine], None]
+    heal: Callable[[Engine], None]
     expected: str
     """Written before the first run: time to avoid, client errors, why."""
 
 
 def _by(fault: Fault, expected: str) -> Case:
-    return Case(fault.value, lambda upstream: upstream.fail(fault), UpstreamProcess.heal, expected)
+    return Case(fault.value, lambda engine: _fail(engine, fault), lambda engine: _fail(engine, Fault.NONE), expected)
+
+
+def _fail(engine: Engine, fault: Fault) -> None:
+    if not isinstance(engine, UpstreamProcess):
+        raise TypeError(f"a real engine does not {fault.value} on command")
+    engine.fail(fault)
 
 
 CASES = {
     case.name: case
     for case in (
-        Case("kill", UpstreamProcess.kill, UpstreamProcess.start, "0.4 s; those that ran are cut, the others retried"),
-        Case("freeze", UpstreamProcess.freeze, UpstreamProcess.thaw, "first-byte timeout; 15/s x timeout errors"),
+        Case("kill", lambda it: it.kill(), lambda it: it.start(), "0.4 s; those that ran are cut, the others retried"),
+        Case("freeze", lambda it: it.freeze(), lambda it: it.thaw(), "first-byte timeout; 15/s x timeout errors"),
         _by(Fault.REFUSE, "0.4 s; those that ran are cut, the others retried"),
         _by(Fault.HANG, "first-byte timeout; 15/s x timeout errors"),
         _by(Fault.STALL, "gap timeout; 15/s x timeout errors"),

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.fault_runs.cases import Case
+from bench.fault_runs.cases import Case, Engine
 from bench.fault_runs.figures import Figures, attempts, avoided_s, back_s, count, traffic_times, worked_again_s
+from bench.fault_runs.llama import SEQUENCES, LlamaProcess
 from bench.fault_runs.load import Load, Seen, ask, play
 from tests.live import running
 from tests.live.running import Service, call
@@ -34,36 +35,68 @@ class Plan:
     slots: int = 8
     pace_s: float = 0.02
     kind: str = "vllm"
+    """What the upstreams say they are; ``llamacpp``: they are real ones."""
+    timeouts: dict[str, Any] = field(default_factory=lambda: TIMEOUTS)
     continuation: str = "off"
     """``upstreams.<name>.continuation``."""
     config: dict[str, Any] = field(default_factory=dict)
     """Laid over the sections that a run writes."""
 
 
+LLAMA_PHASE = {"floor_s": 2.0, "default_s": 5.0, "ceiling_s": 10.0}
+LLAMA = Plan(
+    load=Load(rate=1.5, tokens=8, is_text_known=False),
+    slots=SEQUENCES,
+    kind=LlamaProcess.kind,
+    timeouts={**TIMEOUTS, "first_byte": LLAMA_PHASE, "gap": LLAMA_PHASE},
+    before_s=10.0,
+    after_s=15.0,
+)
+"""Two small models on the same two processors."""
+
+
 def run(case: Case, plan: Plan, replicas: int, folder: Path) -> tuple[Figures, list[Seen]]:
     """Start everything, play, stop everything."""
     with ExitStack() as stack:
-        options = {"slots": plan.slots, "pace_s": plan.pace_s, "kind": plan.kind}
         names = (FAULTY, OTHER)[:replicas]
-        upstreams = {name: stack.enter_context(UpstreamProcess(**options)) for name in names}
+        engines: dict[str, Engine] = {}
+        for name in names:
+            engine = engine_of(plan)
+            stack.callback(engine.kill)
+            engine.start()
+            engines[name] = engine
         config = folder / f"{case.name}-{replicas}.json"
-        config.write_text(json.dumps(configuration(plan, {name: each.url for name, each in upstreams.items()})))
+        config.write_text(json.dumps(configuration(plan, engines)))
         log = folder / f"{case.name}-{replicas}.log"
-        service = stack.enter_context(running.service(log, "--config", str(config)))
-        figures, seen = asyncio.run(_play(case, plan, service, upstreams[FAULTY], replicas))
+        keys = {key_name(name): each.api_key for name, each in engines.items() if isinstance(each, LlamaProcess)}
+        service = stack.enter_context(running.service(log, "--config", str(config), env=keys))
+        figures, seen = asyncio.run(_play(case, plan, service, engines[FAULTY], replicas))
         stack.callback(lambda: _count_ends(figures, log))
     return figures, seen
 
 
-def configuration(plan: Plan, urls: dict[str, str]) -> dict[str, Any]:
-    replicas = [{"name": name, "url": url, "sequences": plan.slots} for name, url in urls.items()]
+def engine_of(plan: Plan) -> Engine:
+    if plan.kind == LlamaProcess.kind:
+        return LlamaProcess()
+    return UpstreamProcess(slots=plan.slots, pace_s=plan.pace_s, kind=plan.kind)
+
+
+def key_name(replica: str) -> str:
+    return f"KEY_OF_{replica.upper()}"
+
+
+def configuration(plan: Plan, engines: dict[str, Engine]) -> dict[str, Any]:
+    replicas = [
+        {"name": name, "url": each.url, "api_key_env": key_name(name)}
+        if isinstance(each, LlamaProcess)
+        else {"name": name, "url": each.url, "sequences": plan.slots}
+        for name, each in engines.items()
+    ]
     upstream = {"replicas": replicas, "continuation": plan.continuation}
-    return {"upstreams": {"m": upstream}, "tail": {"timeouts": TIMEOUTS}, **plan.config}
+    return {"upstreams": {"m": upstream}, "tail": {"timeouts": plan.timeouts}, **plan.config}
 
 
-async def _play(
-    case: Case, plan: Plan, service: Service, upstream: UpstreamProcess, replicas: int
-) -> tuple[Figures, list[Seen]]:
+async def _play(case: Case, plan: Plan, service: Service, engine: Engine, replicas: int) -> tuple[Figures, list[Seen]]:
     for number in range(20):
         await ask(service.url, plan.load, Seen(f"warm-{number}", True, time.monotonic()))
     whole_s = plan.before_s + plan.fault_s + plan.after_s
@@ -73,9 +106,9 @@ async def _play(
     view = await asyncio.to_thread(service.view)
     figures.running_at_fault = view["replicas"][FAULTY]["in_flight"]
     broken_at = time.monotonic()
-    await asyncio.to_thread(case.break_it, upstream)
+    await asyncio.to_thread(case.break_it, engine)
     await asyncio.sleep(plan.fault_s)
-    await asyncio.to_thread(case.heal, upstream)
+    await asyncio.to_thread(case.heal, engine)
     healed_at = time.monotonic()
     seen = await playing
     await asyncio.to_thread(_fill, figures, service, seen, (broken_at, healed_at))

@@ -105,7 +105,7 @@ def _headers(lines: list[bytes]) -> dict[bytes, bytes]:
 
 
 def _chunks(rest: bytes) -> tuple[bytes, bytes, bool]:
-    body = []
+    body: list[bytes] = []
     while True:
         line, mark, after = rest.partition(b"\r\n")
         if not mark:
