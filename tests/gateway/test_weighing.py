@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.gateway.stand import WHOLE, Engine, Stand, chat, post, stand_for, stream_of
+from tests.gateway.stand import WHOLE, ClientEnd, Engine, Stand, chat, post, stand_for, stream_of
 from tests.gateway.test_tally import Scripted
 from tidegate.gateway.settings import Endpoint, Timers
 from tidegate.policy.decisions import Reason
+from tidegate.policy.idempotency import IdempotencyConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.reading import Capacity
 from tidegate.testing.virtual_loop import run_virtually
@@ -206,3 +208,39 @@ def test_of_several_prompts_the_longest_counts() -> None:
             assert at.rows[0].reserved_slots == 18
 
     run_virtually(main())
+
+
+def test_calls_under_one_key_are_counted_once_and_all_may_leave_meanwhile() -> None:
+    async def main() -> None:
+        key = "idempotency-key: k\r\n"
+        for leave in (False, True):
+            engine, counter = Engine([WHOLE]), Scripted((800,), after_s=1.0)
+            with stand(engine, counter, idempotency=IdempotencyConfig(orphan_s=0.0)) as at:
+                clients = [at.client(), at.client()]
+                for client in clients:
+                    client.send(post(DIGITS, headers=key))
+                await at.until(partial(has_begun, at))
+                if leave:
+                    for client in clients:
+                        assert client.transport is not None
+                        client.transport.abort()
+                    await at.until(partial(is_idle, at))
+                    assert {row.outcome for row in at.rows} == {Outcome.CLIENT_LEFT, None}
+                else:
+                    await at.until(partial(all_answered, clients))
+                    assert [client.answers[0].status for client in clients] == [200, 200]
+                assert (counter.asked, len(engine.requests)) == (1, 0 if leave else 1)
+
+    run_virtually(main())
+
+
+def has_begun(at: Stand) -> bool:
+    return at.gateway.view()["keyed"] == {"running": 1, "kept": 0, "kept_bytes": 0}
+
+
+def is_idle(at: Stand) -> bool:
+    return not at.gateway.open_requests
+
+
+def all_answered(clients: list[ClientEnd]) -> bool:
+    return all(bool(client.answers) for client in clients)

@@ -35,10 +35,9 @@ from tidegate.gateway.weighing import Holder, Weighing
 from tidegate.policy.decisions import Reason
 from tidegate.policy.request import Request
 from tidegate.wire.errors import Mistake
-from tidegate.wire.header_names import ASYNC_IN, IDEMPOTENCY_KEY
+from tidegate.wire.header_names import ASYNC, CALLBACK, IDEMPOTENCY_KEY, PREFER
 from tidegate.wire.requests import Incoming
 
-KEYED_OR_LATER = ASYNC_IN | {IDEMPOTENCY_KEY}
 LOCAL_PREFIXES = (b"/v1/models", b"/v1/health")
 """Under these no engine is asked."""
 WORTH_TOKENS = 1024
@@ -180,10 +179,12 @@ class Gateway:
         if self._keeps_answers:
             request.cache_key = answer_key(request, call, normalises=self._normalises_answers)
         reply = self._answers.reply(connection, incoming)
-        if KEYED_OR_LATER.isdisjoint(incoming.fields):
-            self._start(connection, call, request, reply)
-        else:
+        fields = incoming.fields
+        # Four look-ups cost half as much as asking whether two sets have anything in common.
+        if IDEMPOTENCY_KEY in fields or PREFER in fields or ASYNC in fields or CALLBACK in fields:
             self._begin_keyed_or_later(connection, call, request, reply)
+        else:
+            self._start(connection, call, request, reply)
 
     def _begin_keyed_or_later(self, connection: ClientConnection, call: Call, request: Request, reply: Reply) -> None:
         """The call has a key, or its client takes a job for an answer. With both, the key stands for the job."""
