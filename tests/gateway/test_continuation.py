@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,7 @@ from tests.gateway.stand import (
     stand_for,
 )
 from tidegate.gateway.continuation import LONGEST_TAIL_BYTES, terms_of
+from tidegate.gateway.counting import Ratios
 from tidegate.gateway.settings import Endpoint
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path_config import PathConfig
@@ -42,7 +44,7 @@ WORDS = ["Once", " upon", " a", " time", ",", " 字", "\n", '"there"', " was", "
 TEXT = "".join(WORDS)
 PROMPT_TOKENS = 7
 PROMPT_IDS = list(range(1, PROMPT_TOKENS + 1))
-USAGE = {"stream_options": {"include_usage": True}}
+USAGE: dict[str, Any] = {"stream_options": {"include_usage": True}}
 CONTINUED = b": tidegate continued on "
 
 
@@ -189,7 +191,7 @@ FORMS += [("vllm", "exact", True), ("vllm", "exact", False)]
 def test_wherever_it_is_cut_the_client_has_one_stream(kind: str, mode: str, is_chat: bool, data: st.DataObject) -> None:
     ids = {"return_token_ids": True} if mode == "exact" else {}
     wants_usage = data.draw(st.booleans())
-    fields = USAGE if wants_usage else {}
+    fields: dict[str, Any] = USAGE if wants_usage else {}
     whole = sample(is_chat, kind == "vllm", **fields, **ids)
     # Up to the chunk that says why the answer ends: what is cut after it has nothing left to write.
     at = data.draw(st.integers(0, whole.index(b'"stop"')))
@@ -254,6 +256,24 @@ def test_the_client_is_told_where_it_goes_on_and_the_next_replica_what_there_is(
             row = stand.rows[0]
             assert (row.attempts, row.replica, row.code) == (2, "r2", "")
             assert (row.continuations, row.continued_from) == (1, "r1")
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("fields", [{}, USAGE])
+def test_the_tenant_pays_for_the_prompt_once_and_nothing_is_learned_of_it(fields: dict[str, Any]) -> None:
+    async def main() -> None:
+        rows, learned = [], []
+        for first in (Writer(1).engine(), Writer(1).cut_at(AFTER_THREE)):
+            with pair(first) as stand, patch.object(Ratios, "learn", lambda *told: learned.append(told[-1])):
+                await ask(stand, **fields)
+                rows.append(stand.rows[0])
+        assert learned == ([PROMPT_TOKENS] if fields else [])
+        whole, continued = rows
+        assert continued.continuations == 1
+        assert continued.prompt_tokens == whole.prompt_tokens
+        if fields:
+            assert continued.output_tokens == whole.output_tokens
 
     run_virtually(main())
 

@@ -262,8 +262,9 @@ class Attempt:
             prompt_tokens, output_tokens = relay.counted
             if self.has_token:
                 worst_gap_s = relay.worst_gap_s
-        asked = owner.call.body
-        if prompt_tokens is not None and asked is not None:
+        asked, kept = owner.call.body, owner.call.continuation
+        if prompt_tokens is not None and asked is not None and (kept is None or not kept.count):
+            # Of a continued stream's prompt a part was the answer, and that part only we have counted.
             shared.take_usage(owner.request, owner.call.route.path, asked, prompt_tokens)
             if asked.prompts > 1:
                 prompt_tokens = round(prompt_tokens / asked.prompts) or 1
