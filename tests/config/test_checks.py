@@ -34,6 +34,24 @@ def test_images_go_to_an_upstream_that_takes_them_itself(tmp_path: Path) -> None
     ]
 
 
+def test_long_prompts_go_to_an_upstream_that_takes_them_itself(tmp_path: Path) -> None:
+    yaml = """\
+        upstreams:
+          chat: {replicas: ['http://h:1'], on_overlength: route_long}
+          other: {replicas: ['http://h:2'], on_overlength: route_long, long_to: wyde}
+          third: {replicas: ['http://h:3'], on_overlength: route_long, long_to: fine}
+          fourth: {replicas: ['http://h:4'], long_to: wide}
+          fine: {replicas: ['http://h:5'], on_overlength: route_long, long_to: wide}
+          wide: {replicas: ['http://h:6'], on_overlength: truncate}
+        """
+    assert [problem.split(": ", 1)[1] for problem in problems_of(tmp_path, yaml)] == [
+        "upstreams.chat.on_overlength: route_long needs long_to, the upstream to send to",
+        "upstreams.other.long_to: there is no upstream 'wyde' (did you mean \"wide\"?)",
+        "upstreams.third.long_to: must name an upstream that takes long prompts itself, and fine sends them on",
+        "upstreams.fourth.long_to: has no meaning without on_overlength: route_long",
+    ]
+
+
 def test_a_port_that_others_reach_needs_keys(tmp_path: Path) -> None:
     data, admin = problems_of(tmp_path, "server: {host: 0.0.0.0, admin_host: '::'}")
     assert data.startswith("tidegate.yaml:1:16: server.host: 0.0.0.0 can be reached from other machines")

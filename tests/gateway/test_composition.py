@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,9 @@ from tidegate.config import load
 from tidegate.errors import ConfigError
 from tidegate.gateway.composition import Told, compose, endpoint_of, keep_started, plans_told, pool_lines, proxy_of
 from tidegate.gateway.settings import Endpoint, from_plain, to_plain
+from tidegate.policy.abnormal import Handling, OnOverlength, Overlength
+from tidegate.policy.output.output_config import OutputConfig
+from tidegate.policy.output.problem import Action, Problem
 from tidegate.policy.reading import Capacity
 
 YAML = """
@@ -226,3 +230,25 @@ def test_streams_go_on_where_the_configuration_says_how(tmp_path: Path) -> None:
         f"  c: {{{replicas}}}\n"
     )
     assert compose(load(file, {}, ENV), {}, ENV).continuation == {"a": "text"}
+
+
+def test_models_may_have_rules_of_their_own_for_answers_and_long_prompts(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text("""
+input: {control_chars: reject}
+output: {repetitive: stop, faults: [output_empty]}
+upstreams:
+  chat: {replicas: ["http://h:1"], on_overlength: route_long, long_to: wide, output: {empty: mark, wants_json: true}}
+  wide: {replicas: ["http://h:2"], on_overlength: truncate}
+  plain: {replicas: ["http://h:3"]}
+""")
+    settings = from_plain(msgspec.msgpack.decode(msgspec.msgpack.encode(to_plain(compose(load(file, {}, {}), {}, {})))))
+    assert settings.input.control_chars is Handling.REJECT
+    assert settings.output == OutputConfig(repetitive=Action.STOP, faults=(Problem.EMPTY,))
+    assert settings.outputs == {"chat": replace(settings.output, empty=Action.MARK, wants_json=True)}
+    assert settings.overlength == {
+        "chat": Overlength(action=OnOverlength.ROUTE_LONG, long_to="wide"),
+        "wide": Overlength(action=OnOverlength.TRUNCATE),
+    }
+    # What was asked of chat names its model, which wide does not serve.
+    assert [each.model for each in settings.endpoints] == [None, "wide", None]

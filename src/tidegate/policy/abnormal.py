@@ -28,7 +28,7 @@ _EDGE_SHARE = 20
 """One part in so many, at either end, may differ: there stand the JSON around the text, and a question after it."""
 
 _NUL = re.compile(rb"\\u0000")
-_CONTROL = re.compile(rb"\\u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|\\[bf]")
+_CONTROL = re.compile(rb"\\u00(?:0[1-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|\\[bf]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _RAW_CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 13))
 
