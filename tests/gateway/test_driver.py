@@ -3,8 +3,9 @@ from __future__ import annotations
 import asyncio
 
 from tidegate.gateway.driver import Driver
-from tidegate.policy.change import Drain
+from tidegate.policy.change import Drain, LiftMark, SetMark
 from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
+from tidegate.policy.marks import MarkKind
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -153,5 +154,31 @@ def test_an_operators_order_and_a_reload_reach_path_and_wake_who_waits() -> None
         assert waiting.is_admitted()
         waiting.end()
         driver.stop()
+
+    run_virtually(main())
+
+
+def test_a_patrol_tells_what_there_is_to_log_and_gives_what_came_free_away() -> None:
+    async def main() -> None:
+        driver = driver_of()
+        driver.apply(SetMark(MarkKind.REPLICA, "r", 5.0, "maintenance", "ticket 7"))
+        assert [each["key"] for each in driver.marks()] == ["r"]
+        assert [each.kind for each in driver.patrol()] == ["mark_set"]
+        assert driver.patrol() == []
+        await asyncio.sleep(5.0)
+        assert [each.kind for each in driver.patrol()] == ["mark_ended"]
+        assert driver.apply(LiftMark(MarkKind.REPLICA, "r")).lines == ()
+
+    run_virtually(main())
+
+
+def test_the_health_of_models_is_told() -> None:
+    async def main() -> None:
+        driver = driver_of()
+        Applicant(driver, 1, at_once=True).offer()
+        report = driver.health("m")
+        assert report is not None
+        assert (report["requests"], driver.health("z")) == (1, None)
+        assert [each["model"] for each in driver.healths()] == ["m"]
 
     run_virtually(main())

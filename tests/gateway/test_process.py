@@ -11,8 +11,9 @@ from tests.gateway.test_channel import until
 from tests.gateway.test_child import Ear
 from tests.gateway.test_parent import SETTINGS
 from tidegate.gateway.child import Child
-from tidegate.gateway.messages import AskLearned, Start
+from tidegate.gateway.messages import AskLearned, LiftMark, SetMark, Start
 from tidegate.gateway.settings import to_plain
+from tidegate.policy.marks import MarkKind
 from tidegate.policy.path import Path
 
 
@@ -62,3 +63,29 @@ def test_a_state_that_cannot_be_read_is_left_and_said_so(state: dict[str, Any]) 
     assert notes.states[0] == Path(SETTINGS.path, 0.0).dump(0.0)
     assert len(notes.heard) == 1
     assert "warning what was learned before is not taken over" in notes.heard[0]
+
+
+def test_marks_are_set_listed_told_kept_and_lifted() -> None:
+    async def main() -> None:
+        notes = Notes()
+        child = await Child.spawn(Start(to_plain(SETTINGS), None), notes)
+        assert await child.marks() == []
+        done = await child.mark(SetMark(MarkKind.SESSION, "s", 60.0, "abuse", "ticket 7"))
+        assert (done.changes, done.problem) == (["session s: marked abuse for 60 s: ticket 7"], "")
+        wrong = await child.mark(SetMark(MarkKind.REPLICA, "ghost", 60.0, "abuse", "ticket 7"))
+        assert (wrong.changes, wrong.problem) == ([], "no replica is called 'ghost'; there are chat-0")
+        marks = await child.marks()
+        assert marks is not None
+        assert [(each["kind"], each["key"], each["reason"]) for each in marks] == [("session", "s", "abuse")]
+        await until(lambda: any("mark set: session s: abuse" in line for line in notes.heard))
+        child.send(AskLearned())
+        await until(lambda: bool(notes.states))
+        assert notes.states[0]["marks"][0]["key"] == "s"
+        assert (await child.mark(LiftMark(MarkKind.SESSION, "s"))).changes == ["session s: mark lifted"]
+        await child.stop()
+        assert (await child.marks(), (await child.mark(LiftMark(MarkKind.SESSION, "s"))).problem) == (
+            None,
+            "the data process does not answer",
+        )
+
+    asyncio.run(main())

@@ -137,6 +137,8 @@ def test_of_a_busy_slice_the_latest_latencies_are_kept() -> None:
     models.close(Outcome.OK, first_s=5.0, count=MOST_SAMPLES)
     report = models.report()
     assert (report["p90_ms"], report["requests"]) == (5000, 2 * MOST_SAMPLES)
+    models.close(Outcome.OK, streaming=False, whole_s=9.0, count=MOST_SAMPLES)
+    assert (models.report()["p90_ms"], models.report()["p90_whole_ms"]) == (5000, 9000)
 
 
 @pytest.mark.parametrize(

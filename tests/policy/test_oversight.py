@@ -8,7 +8,7 @@ import pytest
 
 from tests.policy.machine import Events, replica_config
 from tidegate.policy.change import LiftMark, SetMark
-from tidegate.policy.decisions import Admit, Reason, Refuse
+from tidegate.policy.decisions import Admit, Reason, Refuse, Wait
 from tidegate.policy.marks import MarkKind, MarksConfig, OverLengthConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.outliers import OutliersConfig
@@ -54,6 +54,15 @@ def test_an_operator_sets_a_replica_aside_and_takes_it_back() -> None:
     assert events.path.apply(LiftMark(REPLICA, "a1"), events.now).lines == ("replica a1: mark lifted",)
     assert places(events) == {"a1", "a2"}
     assert events.path.apply(LiftMark(REPLICA, "a1"), events.now).lines == ()
+
+
+def test_what_an_operator_sets_aside_serves_in_no_panic_either() -> None:
+    events = start(PathConfig(replicas=TWO.replicas[:1]))
+    events.path.apply(SetMark(REPLICA, "a1", 2.0, "maintenance", "ticket 7"), events.now)
+    assert isinstance(events.offer(max_tokens=10), Wait)
+    assert not events.path.upstreams["a"].is_in_panic(events.now)
+    events.pass_time(2.0)
+    assert len(events.live) == 1
 
 
 def test_a_mark_that_runs_out_ends_with_a_slow_start_and_is_told() -> None:

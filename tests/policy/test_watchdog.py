@@ -182,4 +182,4 @@ def test_an_abort_that_is_not_confirmed_is_no_work() -> None:
 @pytest.mark.parametrize("wrong", [{"stall_s": 0.0}, {"blind_factor": 1.0}])
 def test_impossible_parameters_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="watchdog needs"):
-        replace(WatchdogConfig(), **wrong)
+        replace(WatchdogConfig(), **wrong)  # type: ignore[arg-type]  # one field, of its own type

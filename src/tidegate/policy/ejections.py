@@ -54,7 +54,7 @@ class Ejections:
         times = 1 if now - until > self.config.max_s else times + 1
         until = now + min(self.config.max_s, self.config.base_s * times)
         self._times[replica.name] = (times, now, until)
-        replica.marked_until = until
+        replica.set_aside(until, is_banned=False)
         self._marks.add(Mark(MarkKind.REPLICA, replica.name, reason, until, evidence), now)
         return True
 

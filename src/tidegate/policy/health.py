@@ -54,50 +54,70 @@ _NOT_OURS = frozenset({Outcome.CLIENT_LEFT, Outcome.CLIENT_FAULT, Outcome.SHUTDO
 class Slice:
     """What ended in a sixth of the window."""
 
-    __slots__ = ("degraded", "errors", "first_s", "good", "number", "shed", "whole_s")
+    __slots__ = ("degraded", "ends_at", "errors", "first_s", "good", "shed", "whole_s")
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, ends_at: float) -> None:
+        self.ends_at = ends_at
         self.good = self.degraded = self.errors = self.shed = 0
         self.first_s: list[float] = []
         self.whole_s: list[float] = []
 
+    def note_good(self, record: Record) -> None:
+        """An answer that was asked for, and ended well."""
+        request, count = record.request, self.good
+        self.good = count + 1
+        if count < MOST_SAMPLES:
+            self.whole_s.append(record.closed_at - request.arrived_at)
+            if request.streaming:
+                self.first_s.append(record.first_token_at - request.arrived_at)
+            return
+        place = count % MOST_SAMPLES
+        self.whole_s[place] = record.closed_at - request.arrived_at
+        if request.streaming and self.first_s:
+            self.first_s[place % len(self.first_s)] = record.first_token_at - request.arrived_at
+
+    def note_other(self, record: Record) -> None:
+        """Any other end."""
+        outcome = record.outcome
+        if record.degraded is not None:
+            self.degraded += 1
+        elif record.refused is not None:
+            if record.refused in SHED:
+                self.shed += 1
+            elif record.refused in FAILED:
+                self.errors += 1
+        elif outcome is not None and outcome not in _NOT_OURS:
+            self.errors += 1
+
 
 class ModelHealth:
-    __slots__ = ("slices",)
+    """The slices of one model, the oldest first."""
+
+    __slots__ = ("ends_at", "slices")
 
     def __init__(self) -> None:
         self.slices: list[Slice] = []
+        self.ends_at = 0.0
+        """Of the last one."""
 
     def note(self, record: Record, slice_s: float) -> None:
         """A request was closed."""
-        current = self._current(int(record.closed_at / slice_s))
-        outcome = record.outcome
-        if record.degraded is not None:
-            current.degraded += 1
-        elif record.refused is not None:
-            if record.refused in SHED:
-                current.shed += 1
-            elif record.refused in FAILED:
-                current.errors += 1
-        elif outcome is _OK:
-            _keep(current.whole_s, current.good, record.closed_at - record.request.arrived_at)
-            current.good += 1
-            if record.request.streaming:
-                _keep(current.first_s, current.good, record.first_token_at - record.request.arrived_at)
-        elif outcome is not None and outcome not in _NOT_OURS:
-            current.errors += 1
+        if record.closed_at >= self.ends_at:
+            self._turn(record.closed_at, slice_s)
+        if record.outcome is _OK and record.refused is None and record.degraded is None:
+            self.slices[-1].note_good(record)
+        else:
+            self.slices[-1].note_other(record)
 
-    def _current(self, number: int) -> Slice:
-        slices = self.slices
-        if not slices or slices[-1].number != number:
-            slices.append(Slice(number))
-            self.forget(number)
-        return slices[-1]
+    def _turn(self, now: float, slice_s: float) -> None:
+        self.ends_at = (int(now / slice_s) + 1) * slice_s
+        self.slices.append(Slice(self.ends_at))
+        self.forget(self.ends_at, slice_s)
 
-    def forget(self, number: int) -> None:
-        """Slices that the window no longer holds when ``number`` is the current one."""
-        while self.slices and self.slices[0].number <= number - SLICES:
+    def forget(self, ends_at: float, slice_s: float) -> None:
+        """Slices that the window no longer holds when the current one ends at ``ends_at``."""
+        oldest = ends_at - (SLICES - 0.5) * slice_s
+        while self.slices and self.slices[0].ends_at < oldest:
             del self.slices[0]
 
 
@@ -131,7 +151,8 @@ class Health:
         if upstream is None:
             return None
         model = self._models.get(name) or ModelHealth()
-        model.forget(int(now * SLICES / self.config.window_s))
+        slice_s = self.config.window_s / SLICES
+        model.forget((int(now / slice_s) + 1) * slice_s, slice_s)
         return self._report(upstream, model.slices, now)
 
     def reports(self, now: float) -> list[dict[str, object]]:
@@ -190,13 +211,6 @@ def predicted_wait_s(upstream: Upstream, now: float) -> float:
     tokens = upstream.queue.lines[INTERACTIVE].tokens
     rate = upstream.tokens_per_s(INTERACTIVE, now) if tokens else None
     return 0.0 if rate is None else tokens / rate
-
-
-def _keep(samples: list[float], count: int, seconds: float) -> None:
-    if len(samples) < MOST_SAMPLES:
-        samples.append(seconds)
-    else:
-        samples[count % MOST_SAMPLES] = seconds
 
 
 def _p90(samples: list[list[float]]) -> float | None:

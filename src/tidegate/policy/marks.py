@@ -107,6 +107,11 @@ class Mark:
     until: float
     evidence: str
 
+    @property
+    def is_by_order(self) -> bool:
+        """No policy has set it."""
+        return self.reason not in AUTOMATIC
+
 
 Key = tuple[MarkKind, str]
 
@@ -192,7 +197,7 @@ class Marks:
         if self._marks.pop(key, None) is not None:
             self.on_clients -= mark.kind is not _REPLICA
         elif len(self._marks) >= MOST_KEYS:
-            automatic = (each for each in self._marks.values() if each.reason in AUTOMATIC)
+            automatic = (each for each in self._marks.values() if not each.is_by_order)
             self._end(next(automatic, None) or next(iter(self._marks.values())), "displaced by newer ones")
         self._marks[key] = mark
         self.on_clients += mark.kind is not _REPLICA

@@ -14,7 +14,7 @@ from tidegate.policy.breaker import State
 from tidegate.policy.change import LiftMark, SetMark
 from tidegate.policy.ejections import Ejections
 from tidegate.policy.health import Health
-from tidegate.policy.marks import AUTOMATIC, MOST_TTL_S, NO_PROGRESS, Mark, MarkKind, Marks
+from tidegate.policy.marks import MOST_TTL_S, NO_PROGRESS, Mark, MarkKind, Marks
 from tidegate.policy.notices import Notice
 from tidegate.policy.outliers import Outliers
 from tidegate.policy.path_config import PathConfig
@@ -122,7 +122,7 @@ class Oversight:
             self.marks.remove(_REPLICA, replica.name)
             mark = None
         if mark is not None:
-            replica.marked_until = mark.until
+            replica.set_aside(mark.until, is_banned=mark.is_by_order)
         elif replica.marked_until:
             replica.end_mark(now)
             return True
@@ -131,7 +131,7 @@ class Oversight:
     def _is_refuted(self, mark: Mark, replica: Replica) -> bool:
         """What has happened since takes the ground from an automatic mark."""
         since, motion = self._ejections.since(replica), replica.motion
-        if mark.reason not in AUTOMATIC or not since:
+        if mark.is_by_order or not since:
             return False
         return motion.began_at > since or (mark.reason == NO_PROGRESS and motion.at > since)
 

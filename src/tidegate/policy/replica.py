@@ -47,6 +47,7 @@ class Replica:
         "group",
         "horizon",
         "in_flight",
+        "is_banned",
         "is_excused",
         "limit",
         "marked_until",
@@ -88,8 +89,8 @@ class Replica:
         self.draining = False
         self.marked_until = 0.0
         """It is under a mark until then and gets nothing; 0.0: under none."""
-        self.is_excused = False
-        """In a panic: neither its mark nor its breaker keeps requests away at this moment."""
+        self.is_banned = self.is_excused = False
+        """Neither its mark nor its breaker keeps requests away at this moment: a panic."""
         self.motion = Motion()
         self.pace: Pace | None = None
         """For its peers to be compared with; None: it has none."""
@@ -97,8 +98,7 @@ class Replica:
         """Sequences of our permits, unconfirmed aborts included."""
         self.pending_tokens = 0
         """Prompt tokens of admitted streams that have no first token yet."""
-        self.shares = ClassShares({})
-        """What each service class holds of it, and may hold."""
+        self.shares = ClassShares({})  # What each service class holds of it, and may hold.
         self.permits: dict[int, Permit] = {}
         """Everything that holds something here, by permit id."""
         self.aborting: list[Permit] = []
@@ -127,15 +127,19 @@ class Replica:
     @property
     def serves(self) -> bool:
         """It is up, and may be given requests."""
-        return self.ready and not self.draining
+        return self.ready and not self.draining and not self.is_banned
 
     def is_usable(self, now: float) -> bool:
         """It serves, and neither a breaker nor a mark is in the way."""
         return self.serves and self.breaker.state is _CLOSED and self.marked_until <= now
 
+    def set_aside(self, until: float, *, is_banned: bool) -> None:
+        """A mark holds until then; ``is_banned``: by order, so that it serves in no panic either."""
+        self.marked_until, self.is_banned = until, is_banned
+
     def end_mark(self, now: float) -> None:
         """Its mark is over, or was lifted."""
-        self.marked_until = 0.0
+        self.marked_until, self.is_banned = 0.0, False
         self.start_slowly(now)
 
     def opens_at(self, after: float) -> float:
@@ -171,8 +175,8 @@ class Replica:
         if not self.ready or self.draining:
             return Reason.NO_REPLICA
         sequences, prompt_tokens = request.sequences, request.prompt_tokens
-        is_suspect = self.marked_until or self.breaker.state is not _CLOSED
-        if is_suspect and self._keeps_away(prompt_tokens + output_tokens, now):
+        is_odd = self.marked_until or self.breaker.state is not _CLOSED
+        if is_odd and self._keeps_away(prompt_tokens + output_tokens, now):
             return Reason.BREAKER
         most = self.config.capacity.sequences
         if most is not None and self.in_flight + self.foreign_sequences + sequences > most:
@@ -215,10 +219,8 @@ class Replica:
         shares, name = self.shares, request.service_class
         if not shares.concerns(name):
             return False
-        limit, most = self.limit, self.config.capacity.sequences
-        at_once = limit.value if limit.config.enabled else NEVER
-        if most is not None and most < at_once:
-            at_once = float(most)
+        most = self.config.capacity.sequences
+        at_once = min(self.limit.value if self.limit.config.enabled else NEVER, NEVER if most is None else most)
         held = self.in_flight + self.foreign_sequences
         if at_once < NEVER and shares.bars(name, request.sequences, held, at_once, in_slots=False):
             return True
@@ -233,8 +235,7 @@ class Replica:
         most, slots = self.config.capacity.sequences, self.slots
         at_once = self.limit.value if most is None else min(self.limit.value, most)
         of_sequences = (self.in_flight + self.foreign_sequences) / at_once
-        of_slots = (slots.held + slots.foreign) / slots.total if slots.total else 0.0
-        return max(of_sequences, of_slots)
+        return max(of_sequences, (slots.held + slots.foreign) / slots.total if slots.total else 0.0)
 
     def _group_gate(self, group: Group, request: Request, output_tokens: int, now: float) -> Reason | None:
         """The last of the gates, so that who stands before it would use the memory at once."""

@@ -70,7 +70,7 @@ def _restore(
                 _restore_into(replica, replicas[replica.name])
             mark = marks.find(MarkKind.REPLICA, replica.name, now)
             if mark is not None:
-                replica.marked_until = mark.until
+                replica.set_aside(mark.until, is_banned=mark.is_by_order)
 
 
 def view_of(replica: Replica) -> dict[str, object]:

@@ -184,3 +184,9 @@ def test_a_replica_that_starts_slowly_gets_its_part_bit_by_bit() -> None:
 def test_what_balance_may_not_be(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="balance needs"):
         BalanceConfig(**wrong)  # type: ignore[arg-type]  # each a number
+
+
+@pytest.mark.parametrize("panic_share", [-0.1, 1.1])
+def test_a_panic_begins_at_a_share(panic_share: float) -> None:
+    with pytest.raises(ValueError, match="panic_share lies in"):
+        BalanceConfig(panic_share=panic_share)

@@ -92,7 +92,7 @@ class Balancer:
         self, request: Request, output_tokens: int, now: float, avoid: str | None = None
     ) -> Replica | Reason:
         """The replica of least cost of those that a breaker or a mark keeps away, as if it did not."""
-        suspects = [replica for replica in self._replicas if not replica.is_usable(now)]
+        suspects = [replica for replica in self._replicas if replica.serves and not replica.is_usable(now)]
         for replica in suspects:
             replica.is_excused = True
         found = least_cost(suspects, request, output_tokens, now, avoid)
