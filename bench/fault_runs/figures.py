@@ -49,8 +49,9 @@ class Figures:
 
 DEFINITIONS = """\
  avoids   from the fault until the last request that the gateway sent to the replica as traffic: one with more than
-          3 sent to it within the second up to it. Up to 3 in a second are a half-open breaker's probes
- back     from the healing until the replica has got more than 3 requests within a second again
+          3 sent to it within the second up to it. Up to 3 in a second are a half-open breaker's probes. (Of real
+          engines, which get few requests in a second: until the last one)
+ back     from the healing until the replica has got more than 3 requests within a second again (of real engines: the first)
  works    from the healing until the last failed request was sent: afterwards every request succeeded
  errors   requests whose client got a typed error: a 5xx, or an error as the last event of a stream
  broken   answers that were cut, garbled, or had words missing or twice, and nothing said so
@@ -64,10 +65,10 @@ DEFINITIONS = """\
           process"""
 
 
-def traffic_times(sent: Iterable[Sent], replica: str) -> list[float]:
-    """When it was sent requests that are more than probes."""
+def traffic_times(sent: Iterable[Sent], replica: str, probes: int = PROBES) -> list[float]:
+    """When it was sent requests that are more than ``probes`` in a second."""
     times = sorted(each.at for each in sent if each.replica == replica)
-    return [at for index, at in enumerate(times) if index >= PROBES and at - times[index - PROBES] <= WINDOW_S]
+    return [at for index, at in enumerate(times) if index >= probes and at - times[index - probes] <= WINDOW_S]
 
 
 def avoided_s(traffic: list[float], from_at: float, healed_at: float) -> float | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.fault_runs.cases import Case, Engine
-from bench.fault_runs.figures import Figures, attempts, avoided_s, back_s, count, traffic_times, worked_again_s
+from bench.fault_runs.figures import PROBES, Figures, attempts, avoided_s, back_s, count, traffic_times, worked_again_s
 from bench.fault_runs.llama import SEQUENCES, LlamaProcess
 from bench.fault_runs.load import Load, Seen, ask, play
 from tests.live import running
@@ -43,9 +43,9 @@ class Plan:
     """Laid over the sections that a run writes."""
 
 
-LLAMA_PHASE = {"floor_s": 2.0, "default_s": 5.0, "ceiling_s": 10.0}
+LLAMA_PHASE = {"floor_s": 5.0, "default_s": 10.0, "ceiling_s": 20.0}
 LLAMA = Plan(
-    load=Load(rate=1.5, tokens=8, is_text_known=False),
+    load=Load(rate=0.6, tokens=8, is_text_known=False),
     slots=SEQUENCES,
     kind=LlamaProcess.kind,
     timeouts={**TIMEOUTS, "first_byte": LLAMA_PHASE, "gap": LLAMA_PHASE},
@@ -111,11 +111,12 @@ async def _play(case: Case, plan: Plan, service: Service, engine: Engine, replic
     await asyncio.to_thread(case.heal, engine)
     healed_at = time.monotonic()
     seen = await playing
-    await asyncio.to_thread(_fill, figures, service, seen, (broken_at, healed_at))
+    probes = 0 if plan.kind == LlamaProcess.kind else PROBES
+    await asyncio.to_thread(_fill, figures, service, seen, (broken_at, healed_at), probes)
     return figures, seen
 
 
-def _fill(figures: Figures, service: Service, seen: list[Seen], at: tuple[float, float]) -> None:
+def _fill(figures: Figures, service: Service, seen: list[Seen], at: tuple[float, float], probes: int) -> None:
     broken_at, healed_at = at
     ends_at = time.monotonic() + 8.0
     while time.monotonic() < ends_at and _open(service.view()):
@@ -125,7 +126,7 @@ def _fill(figures: Figures, service: Service, seen: list[Seen], at: tuple[float,
     rows = call(service.admin, "/admin/requests?limit=10000").json["requests"]
     other_of = {FAULTY: OTHER, OTHER: FAULTY} if figures.replicas > 1 else {}
     sent = attempts(rows, time.monotonic() - time.time(), other_of)
-    traffic = traffic_times(sent, FAULTY)
+    traffic = traffic_times(sent, FAULTY, probes)
     figures.avoided_s = avoided_s(traffic, broken_at, healed_at)
     figures.back_s = back_s(traffic, healed_at)
     figures.worked_again_s = worked_again_s(seen, healed_at)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-9]\d\d) [\t\x20-\x7e\x80-\xff]*")
 FIELD_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 CHUNK_LINE = re.compile(rb"[0-9a-f]+")
-ERROR_KEYS = {"message", "type", "param", "code"}
+MOST_HELD_BYTES = 1 << 20
+"""A longer answer is not held until it is whole."""
 
 
 class MalformedError(AssertionError):
@@ -87,6 +88,8 @@ def _next(raw: bytes, *, is_closed: bool, is_head: bool) -> tuple[Answer | None,
 
 def _may_be_cut(headers: dict[bytes, bytes]) -> bool:
     """Bytes that merely pass have no other way to say that they end too early."""
+    if int(headers.get(b"content-length", b"0")) > MOST_HELD_BYTES:
+        return True
     return not headers.get(b"content-type", b"").startswith((b"application/json", b"text/event-stream"))
 
 
