@@ -27,6 +27,7 @@ from tests.gateway.stand import (
     post,
     stand_for,
 )
+from tidegate.gateway import jobs
 from tidegate.gateway.settings import ApiKey, Callbacks
 from tidegate.policy.job_accounts import JobsConfig
 from tidegate.policy.path_config import PathConfig
@@ -254,6 +255,22 @@ def test_a_job_that_finds_no_place_in_its_time_has_failed() -> None:
     run_virtually(main())
 
 
+def test_what_is_parked_for_too_long_has_failed_and_a_client_at_the_door_hears_it() -> None:
+    async def main() -> None:
+        engine = Engine([100.0, WHOLE])
+        with stand_for(engine, jobs=JobsConfig(max_wait_s=20.0, max_offered=1)) as stand:
+            running, parked = await asked(stand), await asked(stand)
+            client = begin(stand, later("prefer: respond-async, wait=60\r\n"))
+            await stand.until(lambda: bool(client.answers))
+            assert client.answers[0].error["code"] == "queue_timeout"
+            found = await ended(stand, parked)
+            assert (found["status"], found["error"]["code"]) == ("failed", "queue_timeout")
+            assert (await ended(stand, running, 200.0))["status"] == "done"
+            assert len({row.id for row in stand.rows}) == len(stand.rows)
+
+    run_virtually(main())
+
+
 def test_a_waiting_client_whose_job_finds_no_place_is_told_so() -> None:
     async def main() -> None:
         with stand_for(
@@ -300,6 +317,23 @@ def test_a_result_expires_and_that_is_remembered_for_a_while() -> None:
             assert jobs_of(stand)["jobs"] == 0
             await passes(stand, 12.0)
             assert (await stand.ask(get(path))).status == 404
+
+    run_virtually(main())
+
+
+def test_what_was_deleted_does_not_expire_once_more_and_only_so_many_ids_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "MOST_EXPIRED", 1)
+
+    async def main() -> None:
+        with stand_for(Engine([WHOLE]), jobs=JobsConfig(max_age_s=10.0)) as stand:
+            paths = [await asked(stand) for _ in range(3)]
+            for path in paths:
+                assert (await ended(stand, path))["status"] == "done"
+            await stand.ask(delete(paths[1]))
+            await passes(stand, 12.0)
+            assert [(await stand.ask(get(path))).status for path in paths] == [404, 404, 410]
 
     run_virtually(main())
 

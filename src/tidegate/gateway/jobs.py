@@ -137,7 +137,9 @@ class Jobs:
     def tick(self, now: float) -> None:
         """Called every ``tick_s`` while it is busy."""
         for job in tuple(self._at_door):
-            if now >= job.door_until:
+            if now >= job.give_up_at and job not in self._offered:
+                self._give_up(job, Reason.QUEUE_TIMEOUT, now)
+            elif now >= job.door_until:
                 self._part(job, now)
         for job in tuple(self._offered):
             audience = job.audience
@@ -195,7 +197,7 @@ class Jobs:
     def _offer_one(self, job: Job, now: float) -> None:
         call = job.call
         if call is None:
-            return
+            raise ValueError(f"{job.id} is over and cannot be offered")
         if job.audience is not None:
             job.request = replace(job.request, id=self._number(), arrived_at=now)
         job.request.max_wait_s = max(0.0, job.give_up_at - now)
