@@ -51,7 +51,7 @@ DEFINITIONS = """\
  avoids   from the fault until the last request that the gateway sent to the replica as traffic: one with more than
           3 sent to it within the second up to it. Up to 3 in a second are a half-open breaker's probes. (Of real
           engines, which get few requests in a second: until the last one)
- back     from the healing until the replica has got more than 3 requests within a second again (of real engines: the first)
+ back     from the healing until the replica has got more than 3 requests within a second again (of real engines: one)
  works    from the healing until the last failed request was sent: afterwards every request succeeded
  errors   requests whose client got a typed error: a 5xx, or an error as the last event of a stream
  broken   answers that were cut, garbled, or had words missing or twice, and nothing said so
