@@ -54,6 +54,7 @@ ROOMS = (
             "judgement.py",
             "local_answers.py",
             "outbox.py",
+            "own_lines.py",
             "pool.py",
             "preference.py",
             "recording.py",

@@ -100,6 +100,11 @@ class RecordingPath:
         self._decided(now, "again", request_id, decision)
         return decision
 
+    def instead(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
+        decision = self._path.instead(request_id, cause, now)
+        self._decided(now, "instead", request_id, decision)
+        return decision
+
     def _decided(self, now: float, call: str, request_id: int, decision: Decision, ticket: int | None = None) -> None:
         self.steps.append(decision_step(now, call, request_id, decision, ticket))
         if isinstance(decision, Admit) and not self._path.find(request_id).request.streaming:

@@ -63,7 +63,14 @@ def test_a_simpler_answer_has_at_least_one_token_and_one_message(fields: dict[st
 
 
 @pytest.mark.parametrize(
-    "fields", [{"light_wait_s": 0.0}, {"relieve_until_s": -0.1}, {"relieve_after_s": 0.2, "relieve_until_s": 0.3}]
+    "fields",
+    [
+        {"light_wait_s": 0.0},
+        {"relieve_until_s": -0.1},
+        {"relieve_after_s": 0.2, "relieve_until_s": 0.3},
+        {"slow_count": 0},
+        {"slow_ratio": 1.0},
+    ],
 )
 def test_thresholds_of_waiting_must_make_sense(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="ladder needs"):

@@ -14,7 +14,7 @@ from tidegate.policy.ladder import LadderConfig, Rung, SimplifyConfig
 from tidegate.policy.limits.per_model import ModelConfig, ModelsConfig
 from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.marks import HIGH_RISK, Mark, MarkKind
-from tidegate.policy.outcomes import Outcome
+from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
@@ -297,6 +297,34 @@ def test_a_retry_does_not_wait_for_the_lighter_model() -> None:
     events.offer(**SMALL, upstream="light")
     events.path.settle(events.live[0][1], Outcome.CONNECT_FAILED, 1.0)
     assert isinstance(events.path.again(1, Outcome.CONNECT_FAILED, 1.0), Refuse)
+
+
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if EFFECTS[outcome].mend])
+def test_what_failed_before_its_first_byte_may_be_made_good_by_the_ladder(outcome: Outcome) -> None:
+    events = events_of()
+    events.offer(**SMALL)
+    events.path.settle(events.live[0][1], outcome, 1.0)
+    decision = events.path.instead(1, outcome, 1.0)
+    assert isinstance(decision, Admit)
+    assert decision.degraded == "light_model"
+    assert events.path.find(1).refused is Reason.ATTEMPT_FAILED
+
+
+def test_what_nothing_can_make_good_stays_what_it_was() -> None:
+    events = events_of(replace(CONFIG, ladder=LadderConfig()))
+    events.offer(**SMALL)
+    events.path.settle(events.live[0][1], Outcome.FIRST_BYTE_TIMEOUT, 1.0)
+    assert events.path.instead(1, Outcome.FIRST_BYTE_TIMEOUT, 1.0) == Refuse(Reason.ATTEMPT_FAILED)
+    assert events.path.close(1, 1.0).refused is None
+
+
+def test_an_answer_that_has_begun_is_not_given_once_more() -> None:
+    for outcome in set(Outcome) - {outcome for outcome in Outcome if EFFECTS[outcome].mend}:
+        events = events_of()
+        events.offer(**SMALL)
+        events.path.settle(events.live[0][1], outcome, 1.0)
+        with pytest.raises(ValueError, match="nothing can be given instead"):
+            events.path.instead(1, outcome, 1.0)
 
 
 # ---- before any engine -----------------------------------------------------------------------

@@ -43,8 +43,13 @@ def test_a_retry_goes_to_another_replica(outcome: Outcome) -> None:
         assert (record.attempts, record.live_permits, record.replica) == (2, 1, decision.permit.replica)
 
 
-def test_only_what_cannot_have_produced_output_is_tried_again() -> None:
-    assert set(RETRIABLE) == {Outcome.PUSHBACK, Outcome.CONNECT_FAILED, Outcome.ENGINE_ERROR}
+def test_only_what_has_produced_no_output_that_is_worth_anything_is_tried_again() -> None:
+    assert set(RETRIABLE) == {
+        Outcome.PUSHBACK,
+        Outcome.CONNECT_FAILED,
+        Outcome.ENGINE_ERROR,
+        Outcome.INVALID_OUTPUT,
+    }
     for outcome in set(Outcome) - set(RETRIABLE):
         with pytest.raises(ValueError, match="may not be tried again"):
             again(failed(outcome=outcome), outcome)

@@ -79,6 +79,12 @@ class WatchedPath(Path):
         assert not isinstance(decision, Wait)
         return decision
 
+    def instead(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
+        self.counts["instead"] += 1
+        decision = self._note(super().instead(request_id, cause, now))
+        assert not isinstance(decision, Wait)
+        return decision
+
     def cancel(self, ticket_id: int, now: float) -> None:
         self.counts["cancel"] += 1
         self.tickets.remove(ticket_id)

@@ -29,6 +29,8 @@ Ladder = Annotated[
         relieve_after_s=Field(gt=0),
         relieve_until_s=Field(ge=0),
         light_wait_s=Field(gt=0),
+        slow_ratio=Field(gt=1),
+        slow_count=Field(ge=1),
     ),
 ]
 

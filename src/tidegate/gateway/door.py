@@ -38,6 +38,7 @@ class Door(Protocol):
     def again(
         self, request_id: int, cause: Outcome, now: float, *, written_tokens: int = 0
     ) -> Admit | Answer | Refuse: ...
+    def instead(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse: ...
     def settle(
         self,
         permit: Permit,

@@ -178,6 +178,17 @@ class Driver:
             self._advance()
         return None
 
+    def instead(self, request_id: int, cause: Outcome, now: float, applicant: Applicant) -> bool:
+        """Ask the ladder, after ``settle``, for what can be given instead of a failed attempt. It comes by callback,
+        at once; False: there is nothing, and the client is told of the failure."""
+        decision = self._path.instead(request_id, cause, now)
+        if isinstance(decision, Refuse):
+            return False
+        applicant.on_decision(decision)
+        if self._waiting:
+            self._advance()
+        return True
+
     def remember(self, cache_key: bytes, body: bytes, now: float) -> None:
         """A finished answer that may be served again."""
         self._path.remember(cache_key, body, now)

@@ -7,15 +7,15 @@ request is closed once; an attempt's ``permit`` and ``is_over`` say what is stil
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from tidegate.gateway import error_answer
 from tidegate.gateway.attempt import Attempt
 from tidegate.gateway.call import Call
 from tidegate.gateway.continuation import Continuation, continuation_for
 from tidegate.gateway.error_answer import ErrorAnswer
+from tidegate.gateway.own_lines import attempt_lines
 from tidegate.gateway.relay import Relay, passed_lines
 from tidegate.gateway.reply import JSON_LINE, STREAM_LINES, Reply, header_lines
+from tidegate.gateway.running import Client
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.watching import Watch, action_on, outcome_on, whole_finding
 from tidegate.lens.edge import Edge
@@ -34,18 +34,12 @@ MOST_KEPT_BYTES = 64 * 1024
 """Of an answer that may be served again."""
 
 
-class Client(Protocol):
-    """The connection that asked."""
-
-    def exchange_over(self, keeps_alive: bool, now: float) -> None:
-        """The answer is sent; the next request can begin."""
-
-
 class Exchange:
     """Made when a call has become a request; ``start`` sets it going."""
 
     __slots__ = (
         "_attempt",
+        "_attempts",
         "_beat_at",
         "_client",
         "_code",
@@ -71,6 +65,7 @@ class Exchange:
         self.ticket: int | None = None
         self._attempt: Attempt | None = None
         """The latest; it may be over."""
+        self._attempts = 0
         self._has_waited = False
         self._may_repeat = True
         self.is_paused = False
@@ -98,6 +93,7 @@ class Exchange:
         if isinstance(decision, Admit):
             if self._shared.continued and self._attempt is None:
                 self._keep()
+            self._attempts += 1
             attempt = self._attempt = Attempt(self, self._shared, decision)
             attempt.begin()
             return
@@ -164,6 +160,8 @@ class Exchange:
                 self._may_repeat = False
                 if shared.driver.again(self.request.id, Outcome.INVALID_OUTPUT, now, self) is None:
                     return
+            if action is Action.DEGRADE and self._is_mended(attempt, Outcome.INVALID_OUTPUT, now):
+                return
         self._finding = finding
         if action in (Action.MARK, Action.RETRY_ONCE):
             label = b"%b: %b\r\n" % (OUTPUT, finding.problem.value.encode())
@@ -231,11 +229,20 @@ class Exchange:
             if refusal is None:
                 return
             retry_after_s = refusal.retry_after_s
+        if self._is_mended(attempt, outcome, now):
+            return
         if relay is None or body is None:
             self._tell(error_answer.failed(outcome, detail, retry_after_s))
         else:
             self._tell(error_answer.engines_own(outcome, relay.status, header_pairs(relay.head), body, retry_after_s))
         self._close(now)
+
+    def _is_mended(self, attempt: Attempt, outcome: Outcome, now: float) -> bool:
+        """The ladder has something instead of a failed attempt of which the client has seen nothing."""
+        relay = attempt.relay
+        if not EFFECTS[outcome].mend or (relay is not None and relay.has_forwarded):
+            return False
+        return self._shared.driver.instead(self.request.id, outcome, now, self)
 
     def _goes_on(
         self, kept: Continuation, attempt: Attempt, outcome: Outcome, now: float, *, still_running: bool = False
@@ -253,8 +260,8 @@ class Exchange:
             relay.end_with(DONE_EVENT)
             self.attempt_done(attempt, Outcome.OK, now)
             return True
-        # What the ladder made of the call, or another model, is not what the rest would be made of.
-        if admit.alteration is not None or admit.permit.upstream != self.request.upstream or not kept.may_go_on():
+        # The rest would not be asked of the model that the ladder chose.
+        if admit.permit.upstream != self.request.upstream or not kept.may_go_on(admit.alteration):
             return False
         attempt.settle(outcome, now, still_running=still_running)
         self._may_repeat = False
@@ -353,16 +360,10 @@ class Exchange:
 
     def _own_lines(self, attempt: Attempt | None) -> bytes:
         """The header lines that are ours on every answer; ``attempt``: whose answer it is."""
-        lines = b"x-request-id: %b\r\n%b" % (self.call.request_id, self._shared.driver.rate_lines(self.request))
-        if attempt is not None and attempt.pool is not None:
-            admit = attempt.admit
-            lines += attempt.pool.replica_header
-            if self._has_waited:
-                queued_s = admit.permit.admitted_at - self.request.arrived_at
-                lines += b"x-tidegate-queue-ms: %d\r\n" % (queued_s * 1000)
-            degraded = admit.degraded or self.call.altered
-            if degraded:
-                lines += b"x-tidegate-degraded: %b\r\n" % degraded.encode()
+        request = self.request
+        lines = b"x-request-id: %b\r\n%b" % (self.call.request_id, self._shared.driver.rate_lines(request))
+        if attempt is not None:
+            lines += attempt_lines(attempt, request.arrived_at, self._attempts, self.call.altered, self._has_waited)
         return lines
 
     def _close(self, now: float, refused: Reason | None = None) -> None:

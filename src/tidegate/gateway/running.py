@@ -25,3 +25,10 @@ class Running(Protocol):
 
     def stop(self) -> None:
         """The process ends: what still runs is cut."""
+
+
+class Client(Protocol):
+    """The connection that asked."""
+
+    def exchange_over(self, keeps_alive: bool, now: float) -> None:
+        """The answer is sent; the next request can begin."""

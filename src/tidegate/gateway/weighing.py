@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from tidegate.gateway.call import Call
-from tidegate.gateway.exchange import Client, Exchange
+from tidegate.gateway.exchange import Exchange
 from tidegate.gateway.reply import Reply
-from tidegate.gateway.running import Running
+from tidegate.gateway.running import Client, Running
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.tally import Counting
 from tidegate.lens.edge import Edge

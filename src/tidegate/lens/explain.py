@@ -36,6 +36,7 @@ REFUSED: dict[Reason, str] = {
     Reason.QUEUE_TIMEOUT: "it stood in the queue for as long as a request of its class may",
     Reason.NO_REPLICA: "no healthy replica served the model",
     Reason.RETRY_ALLOWANCE: "an attempt had failed, and the allowance for retries was spent",
+    Reason.ATTEMPT_FAILED: "an attempt had failed, and no other replica could try again",
     Reason.SHUTTING_DOWN: "the gateway was shutting down",
 }
 

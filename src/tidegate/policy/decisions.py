@@ -31,6 +31,8 @@ class Reason(StrEnum):
     """Nothing healthy serves this model."""
     RETRY_ALLOWANCE = "retry_allowance"
     """A retry was due and the allowance is spent."""
+    ATTEMPT_FAILED = "attempt_failed"
+    """No other replica may try again; only the ladder can have something instead."""
     SHUTTING_DOWN = "shutting_down"
     # Why a ticket waits; never the reason of a refusal.
     BEHIND_OTHERS = "behind_others"

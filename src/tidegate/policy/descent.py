@@ -93,12 +93,13 @@ class Descent:
         light = upstreams.get(relief.config.light_model or "")
         return None if light is None or not light.is_open_for(relief.config.light_wait_s, now) else relief.longest()
 
-    def lighten(self, record: Record, ticket: Ticket, upstreams: Mapping[str, Upstream], now: float) -> Step | None:
-        """The lighter model, for one that waits and is not refused; None: it is no help now."""
+    def lighten(self, record: Record, ticket_id: int, upstreams: Mapping[str, Upstream], now: float) -> Step | None:
+        """The lighter model, for one that is not refused; None: it is no help now. ``ticket_id``: it waits under this
+        number, or has just come (0)."""
         config = self.ladder.of(record.model)
         if _LIGHT in record.rungs:
             return None
-        step = self._other(_LIGHT, config, record, upstreams, now, ticket.id, may_wait=True)
+        step = self._other(_LIGHT, config, record, upstreams, now, ticket_id, may_wait=True)
         if step is not None:
             record.rungs += (_LIGHT,)
             self._tell(_LIGHT, record, None, now)

@@ -103,13 +103,13 @@ class Dispatch:
         """The longest prompts go to the lighter model, until the wait of the others is short again."""
         while (ticket := self.descent.next_to_lighten(upstream, self.upstreams, now)) is not None:
             record = self.open[ticket.request.id]
-            step = self.descent.lighten(record, ticket, self.upstreams, now)
+            step = self.descent.lighten(record, ticket.id, self.upstreams, now)
             if step is None:
                 relief.pass_over()
                 continue
             upstream.queue.leave(ticket, now)
             del self.tickets[ticket.id]
-            self._pronounce(ticket, record, self._go(record, step, now), verdicts)
+            self._pronounce(ticket, record, self.go(record, step, now), verdicts)
 
     def _answer(self, ticket: Ticket, upstream: Upstream, now: float, verdicts: list[Verdict]) -> None:
         """The end of a ticket that is out of the queue and was not admitted."""
@@ -132,7 +132,7 @@ class Dispatch:
         record.refused, record.retry_after_s = refusal.reason, refusal.retry_after_s or 0.0
         found = self.descent.descend(record, refusal, self.upstreams, now, ticket_id=ticket_id, may_wait=may_wait)
         if isinstance(found, Step):
-            return self._go(record, found, now)
+            return self.go(record, found, now)
         if isinstance(found, Refuse):
             record.degraded = None
         return found
@@ -142,7 +142,7 @@ class Dispatch:
         decision = self.refuse(record, refusal, now, may_wait=False)
         return refusal if isinstance(decision, Wait) else decision
 
-    def _go(self, record: Record, step: Step, now: float) -> Admit | Wait:
+    def go(self, record: Record, step: Step, now: float) -> Admit | Wait:
         """Where a rung leads."""
         if isinstance(step.place, Ticket):
             self.tickets[step.place.id] = step.place

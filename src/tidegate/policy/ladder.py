@@ -66,12 +66,19 @@ class LadderConfig:
     """Having begun, it goes on until the wait is below this."""
     light_wait_s: float = 1.0
     """The lighter model is no help while its own queue is longer than that."""
+    slow_ratio: float | None = 3.0
+    """A first byte that takes so many times what is usual for its prompt is slow. None: a model is never slow."""
+    slow_count: int = 5
+    """So many slow ones in a row send all requests to ``light_model``, until probes find the model well again
+    (SPEC S0-50, S0-53)."""
 
     def __post_init__(self) -> None:
         if not self.order or self.order[-1] is not Rung.ERROR or len(set(self.order)) != len(self.order):
             raise ValueError("ladder.order names each rung once and ends with 'error'")
         if self.light_wait_s <= 0 or self.relieve_until_s < 0:
             raise ValueError(f"ladder needs light_wait_s > 0 and relieve_until_s >= 0: {self}")
+        if self.slow_count < 1 or (self.slow_ratio is not None and self.slow_ratio <= 1):
+            raise ValueError(f"ladder needs slow_count >= 1 and slow_ratio > 1: {self}")
         if self.relieve_after_s is not None and self.relieve_after_s < self.relieve_until_s:
             raise ValueError(f"ladder needs relieve_after_s >= relieve_until_s: {self}")
 
@@ -84,14 +91,18 @@ class LadderConfig:
         return self.enabled and (Rung.CACHE in self.order or self.answers.serve_first)
 
     @property
+    def has_light_model(self) -> bool:
+        return self.enabled and self.light_model is not None and Rung.LIGHT in self.order
+
+    @property
     def relieves(self) -> bool:
         """Long waits are shortened with the lighter model."""
-        return (
-            self.enabled
-            and self.light_model is not None
-            and self.relieve_after_s is not None
-            and Rung.LIGHT in self.order
-        )
+        return self.has_light_model and self.relieve_after_s is not None
+
+    @property
+    def diverts(self) -> bool:
+        """The lighter model answers while this one is slow."""
+        return self.has_light_model and self.slow_ratio is not None
 
 
 class Ladder:

@@ -82,6 +82,8 @@ class Effect:
     """A timeout that the session's high-risk mark counts (SPEC S0-41)."""
     resume: bool = False
     """A stream that ended so may be continued on another replica, where its route asks for that."""
+    mend: bool = False
+    """Nothing came, and the ladder may have something instead where no other replica may try."""
 
 
 _G, _B, _S = Verdict.GOOD, Verdict.BAD, Verdict.SILENT
@@ -96,13 +98,13 @@ EFFECTS: dict[Outcome, Effect] = {
     Outcome.OK: Effect(_G, _SAMPLE, _T, _SETTLE, False, False),
     Outcome.CLIENT_LEFT: Effect(_S, _IGNORE, _C, _SETTLE, False, False),
     Outcome.CLIENT_FAULT: Effect(_S, _IGNORE, _N, _REFUND, False, False),
-    Outcome.PUSHBACK: Effect(_S, _DROP, _N, _REFUND, True, False),
-    Outcome.CONNECT_FAILED: Effect(_B, _IGNORE, _N, _REFUND, True, False),
-    Outcome.ENGINE_ERROR: Effect(_B, _IGNORE, _N, _REFUND, True, False),
+    Outcome.PUSHBACK: Effect(_S, _DROP, _N, _REFUND, True, False, mend=True),
+    Outcome.CONNECT_FAILED: Effect(_B, _IGNORE, _N, _REFUND, True, False, mend=True),
+    Outcome.ENGINE_ERROR: Effect(_B, _IGNORE, _N, _REFUND, True, False, mend=True),
     Outcome.CUT: Effect(_B, _IGNORE, _N, _SETTLE, False, False, True),
-    Outcome.FIRST_BYTE_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True),
+    Outcome.FIRST_BYTE_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True, mend=True),
     Outcome.GAP_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True, True),
     Outcome.TOTAL_TIMEOUT: Effect(_S, _IGNORE, _C, _SETTLE, False, True),
-    Outcome.INVALID_OUTPUT: Effect(_B, _IGNORE, _N, _SETTLE, True, False),
+    Outcome.INVALID_OUTPUT: Effect(_B, _IGNORE, _N, _SETTLE, True, False, mend=True),
     Outcome.SHUTDOWN: Effect(_S, _IGNORE, _N, _SETTLE, False, False),
 }

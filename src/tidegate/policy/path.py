@@ -21,7 +21,7 @@ from tidegate.policy.elsewhere import Elsewhere
 from tidegate.policy.ladder import Ladder
 from tidegate.policy.margin import Margin
 from tidegate.policy.marks import Marks
-from tidegate.policy.outcomes import Outcome
+from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.oversight import Oversight
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Permit, Progress
@@ -42,6 +42,7 @@ from tidegate.policy.waiting import Waiting
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _BEHIND_OTHERS, _HELD = Reason.BEHIND_OTHERS, Reason.HELD
+_FIRST_BYTE_TIMEOUT = Outcome.FIRST_BYTE_TIMEOUT
 _SENT, _TOKENS, _ABORTED = Progress.SENT, Progress.TOKENS, Progress.ABORTED
 
 
@@ -88,13 +89,12 @@ class Path:
         if refusal is not None:
             return self.dispatch.refuse(record, refusal, now)
         entry.charge(self.quota, record, output_tokens, now)
-        if upstream.serves_stored and request.cache_key is not None:
-            answer = self.ladder.stored(self.ladder.of(record.model), request, now)
-            if answer is not None:
-                record.is_stored = True
-                return answer
         barred = _BEHIND_OTHERS
         upstream.prompt_tokens.add(request.prompt_tokens)
+        if upstream.serves_stored or upstream.slowness is not None:
+            decision = self._spare_it(record, upstream, now)
+            if decision is not None:
+                return decision
         if upstream.is_giant(request.prompt_tokens) and upstream.is_busy():
             barred = _HELD
         elif not upstream.gathers(now) and (upstream.queue.requests == 0 or upstream.queue.lets_pass(now)):
@@ -103,6 +103,20 @@ class Path:
                 return self.placement.place(record, upstream, replica, output_tokens, now)
             barred = replica
         return self.dispatch.stand(record, upstream, barred, now)
+
+    def _spare_it(self, record: Record, upstream: Upstream, now: float) -> Decision | None:
+        """An answer without the model that was asked for: it was given before, or that model is slow. None: neither."""
+        request = record.request
+        if upstream.serves_stored:
+            answer = self.ladder.stored(self.ladder.of(record.model), request, now)
+            if answer is not None:
+                record.is_stored = True
+                return answer
+        if upstream.diverts(request, now):
+            step = self.descent.lighten(record, 0, self.upstreams, now)
+            if step is not None:
+                return self.dispatch.go(record, step, now)
+        return None
 
     def _open_record(self, request: Request, upstream: Upstream | None, now: float) -> Record:
         request.in_burst = is_burst = upstream is not None and upstream.burst.note(now)
@@ -177,7 +191,9 @@ class Path:
                 self.attempts.grow(permit, record.request, upstream, tokens)
         else:
             self.attempts.first_token(permit, record, now)
-            self._moved(permit.upstream)
+            served_by = self._moved(permit.upstream)
+            if served_by is not None and served_by.slowness is not None:
+                served_by.slowness.note(permit, now - permit.admitted_at, now)
 
     def again(self, request_id: int, cause: Outcome, now: float, *, written_tokens: int = 0) -> Admit | Answer | Refuse:
         """One more attempt elsewhere after ``cause``. Never waits, so it cannot deadlock. ``written_tokens``: the
@@ -194,6 +210,18 @@ class Path:
             record.refused = found.reason
             return found
         return self.dispatch.refuse_at_once(record, found, now)
+
+    def instead(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
+        """What the ladder has for a request whose last attempt ended with ``cause``, where ``again`` may not be asked.
+        A refusal means: nothing; the client is told of the failure. Never waits."""
+        record = self._open[request_id]
+        if record.live_permits or record.first_token_at or not EFFECTS[cause].mend:
+            raise ValueError(f"nothing can be given instead of request {request_id} after {cause.value}")
+        before = record.refused
+        decision = self.dispatch.refuse_at_once(record, Refuse(Reason.ATTEMPT_FAILED), now)
+        if isinstance(decision, Refuse):
+            record.refused = before
+        return decision
 
     def settle(
         self,
@@ -221,6 +249,8 @@ class Path:
         self.attempts.settle(permit, record, upstream, outcome, now, worst_gap_s, still_running)
         if upstream is not None:
             upstream.moved = True
+            if outcome is _FIRST_BYTE_TIMEOUT and upstream.slowness is not None:
+                upstream.slowness.note(permit, now - permit.admitted_at, now, timed_out=True)
 
     def find(self, request_id: int) -> Record:
         """The record of an open request, as filled so far."""
@@ -234,6 +264,9 @@ class Path:
         del self._open[request_id]
         record.closed_at = now
         request = record.request
+        asked = self.upstreams.get(record.model)
+        if asked is not None and asked.slowness is not None:
+            asked.slowness.forget_probe(request_id)
         if record.charged_tokens is not None:
             used_tokens = closing.used_tokens(record)
             self.quota.close(request.tenant, record.charged_to, record.charged_tokens, used_tokens, now)
@@ -282,10 +315,11 @@ class Path:
                 record.service_class = record.request.service_class = INTERACTIVE
         return Diff(tuple(lines))
 
-    def _moved(self, upstream: str) -> None:
+    def _moved(self, upstream: str) -> Upstream | None:
         known = self.upstreams.get(upstream)
         if known is not None:
             known.moved = True
+        return known
 
     def next_wakeup(self) -> float | None:
         """When ``advance`` may decide something though nothing happened."""

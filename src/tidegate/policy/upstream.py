@@ -12,6 +12,7 @@ from tidegate.policy.estimates import Mean
 from tidegate.policy.expectation import Expectation
 from tidegate.policy.giants import is_giant, is_quiet
 from tidegate.policy.groups import Group
+from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.line import Charge
 from tidegate.policy.pace import Pace
 from tidegate.policy.pacing import Pacing
@@ -22,6 +23,7 @@ from tidegate.policy.reading import Reading
 from tidegate.policy.relief import Relief
 from tidegate.policy.replica import Replica
 from tidegate.policy.request import ESTIMATE_SLACK, NEVER, Request
+from tidegate.policy.slowness import Slowness
 from tidegate.policy.ticket import Ticket
 
 _GROUP_SHARE, _MODEL_CONCURRENCY = Reason.GROUP_SHARE, Reason.MODEL_CONCURRENCY
@@ -54,6 +56,7 @@ class Upstream:
         "relief",
         "replicas",
         "serves_stored",
+        "slowness",
         "wakes_at",
         "woken_at",
     )
@@ -67,6 +70,8 @@ class Upstream:
         self.giants = config.giants
         self.relief: Relief | None = None
         """None: there is no lighter model that long waits could be shortened with."""
+        self.slowness: Slowness | None = None
+        """None: there is no lighter model that could answer while it is slow."""
         self.serves_stored = False
         """Stored answers are served before any engine is asked."""
         self.prompt_tokens = Mean()
@@ -258,7 +263,14 @@ class Upstream:
         self.concurrency = model.concurrency
         ladder = config.models.ladders.get(self.name, config.ladder)
         self.serves_stored = ladder.enabled and ladder.answers.serve_first
-        if not ladder.relieves or ladder.light_model == self.name:
+        self._follow(ladder)
+        for replica in self.replicas:
+            replica.shares.reconfigure(self.classes, tuple(replica.permits.values()))
+
+    def _follow(self, ladder: LadderConfig) -> None:
+        """Have long waits and slow answers made good by the lighter model, where there is one."""
+        is_other = ladder.light_model != self.name
+        if not (ladder.relieves and is_other):
             self.relief = None
         elif self.relief is None:
             self.relief = Relief(ladder)
@@ -267,8 +279,20 @@ class Upstream:
                     self.relief.note(ticket)
         else:
             self.relief.config = ladder
-        for replica in self.replicas:
-            replica.shares.reconfigure(self.classes, tuple(replica.permits.values()))
+        if not (ladder.diverts and is_other):
+            self.slowness = None
+        elif self.slowness is None:
+            self.slowness = Slowness(ladder)
+        else:
+            self.slowness.config = ladder
+
+    def diverts(self, request: Request, now: float) -> bool:
+        """It is slow, and who has just come is to be answered by the lighter model."""
+        slowness = self.slowness
+        if slowness is None or not request.streaming:
+            return False
+        running = (permit for replica in self.replicas for permit in replica.permits.values())
+        return slowness.diverts(request.id, running, now)
 
     def survey(self) -> None:
         """Note what the present replicas can hold at most; call when they change."""

@@ -175,17 +175,25 @@ class Driver:
         self._clients.answered(attempt.call, event.tokens, degraded=attempt.degraded)
 
     def _fail(self, attempt: Attempt, outcome: Outcome, tokens: int = 0) -> None:
-        """The engine failed: try once elsewhere if the outcome table allows it, else tell the client."""
-        call = attempt.call
+        """The engine failed: try elsewhere, ask the ladder, else tell the client."""
         self._settle(attempt, outcome, tokens=tokens)
-        if EFFECTS[outcome].retry and not call.was_retried:
+        if not self._is_made_good(attempt, outcome):
+            self._close(attempt.call)
+            self._clients.failed(attempt.call, Ending.ENGINE)
+
+    def _is_made_good(self, attempt: Attempt, outcome: Outcome) -> bool:
+        """Once on another replica, or by the ladder, where the outcome table allows it."""
+        call, effect, now = attempt.call, EFFECTS[outcome], self._clock.now
+        decision: Admit | Answer | Refuse | None = None
+        if effect.retry and not call.was_retried:
             call.was_retried = True
-            decision = self.path.again(call.id, outcome, self._clock.now)
-            if not isinstance(decision, Refuse):
-                self._apply(call, decision)
-                return
-        self._close(call)
-        self._clients.failed(call, Ending.ENGINE)
+            decision = self.path.again(call.id, outcome, now)
+        if (decision is None or isinstance(decision, Refuse)) and effect.mend and not attempt.has_token:
+            decision = self.path.instead(call.id, outcome, now)
+        if decision is None or isinstance(decision, Refuse):
+            return False
+        self._apply(call, decision)
+        return True
 
     # What clocks say
 
@@ -219,8 +227,9 @@ class Driver:
 
     def _time_out(self, attempt: Attempt, outcome: Outcome) -> None:
         self._give_up(attempt, outcome)
-        self._close(attempt.call)
-        self._clients.failed(attempt.call, Ending.TIMEOUT)
+        if not self._is_made_good(attempt, outcome):
+            self._close(attempt.call)
+            self._clients.failed(attempt.call, Ending.TIMEOUT)
         self._advance()
 
     def read_engines(self) -> None:

@@ -56,6 +56,7 @@ REFUSALS: dict[Reason, HttpError] = {
     Reason.QUEUE_TIMEOUT: HttpError(429, _OVERLOADED, "The request waited as long as a request of its class may"),
     Reason.NO_REPLICA: HttpError(503, _SERVER, "No healthy replica serves this model"),
     Reason.RETRY_ALLOWANCE: HttpError(503, _SERVER, "The engine failed, and the allowance for retries is spent"),
+    Reason.ATTEMPT_FAILED: HttpError(503, _SERVER, "The engine failed, and nothing could be given instead"),
     Reason.SHUTTING_DOWN: HttpError(503, _SERVER, "The gateway is shutting down"),
 }
 
