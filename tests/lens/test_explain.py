@@ -113,6 +113,12 @@ def test_a_refusal_that_the_ladder_made_good_is_told_as_what_would_have_been() -
     assert "come back" not in told
 
 
+def test_who_answered_instead_and_what_was_answered_before_is_told() -> None:
+    told = text(row(refused=Reason.QUEUE_FULL, degraded="light_model", served_by="small"))
+    assert "by this rung of the ladder: light_model, from small." in told
+    assert "It was answered from the cache, before any engine was asked." in text(unsent(is_stored=True))
+
+
 def test_a_client_that_left_the_queue_is_no_refusal() -> None:
     told = text(unsent(status=0, queued_at=100.0, waited_for=Reason.SLOTS))
     assert "lost its client after 3 s" in told

@@ -51,7 +51,9 @@ def test_an_answer_counts_once_with_its_tokens_and_times() -> None:
         (unsent(refused=Reason.QUEUE_FULL, degraded="cache"), ("answered", "queue_full", 1)),
         (unsent(degraded="cache"), ("answered", "", 1)),
         (row(outcome=Outcome.CUT, refused=Reason.NO_REPLICA, degraded="cache"), ("answered", "no_replica", 1)),
-        (row(degraded="lighter"), ("ok", "", 1)),
+        (row(degraded="light_model"), ("ok", "", 1)),
+        (row(refused=Reason.QUEUE_FULL, degraded="light_model"), ("ok", "queue_full", 1)),
+        (unsent(is_stored=True), ("stored", "", 1)),
         (row(outcome=Outcome.CONNECT_FAILED, refused=Reason.RETRY_ALLOWANCE), ("connect_failed", "retry_allowance", 1)),
     ],
 )

@@ -35,7 +35,8 @@ def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
         request, "long", 9.0, 10.1, 10.2, 10.3, 10.4, 11.0, 2, "chat-1", Outcome.CUT, Reason.QUEUE_TIMEOUT,
         Reason.SLOTS, "cache", 51, 20, 3, 0.5, 1.5, True, 70,
     )  # fmt: skip
-    record.is_prompt_told = request.in_burst = True
+    record.is_prompt_told = request.in_burst = record.is_stored = True
+    record.model = "asked"
     assert row_of(record, EDGE) == Row(
         id=7,
         request_id="req-1",
@@ -47,7 +48,7 @@ def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
         body_bytes=300,
         refused_in_stream=True,
         longest_gap_s=0.25,
-        upstream="chat",
+        upstream="asked",
         tenant="acme",
         service_class="long",
         streaming=True,
@@ -79,6 +80,8 @@ def test_every_column_of_a_row_comes_from_its_record_or_its_edge() -> None:
         in_burst=True,
         output_problem="output_empty",
         input_problem="repetitive_input",
+        served_by="chat",
+        is_stored=True,
     )
 
 

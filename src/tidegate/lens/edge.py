@@ -92,6 +92,8 @@ def row_of(record: Record, edge: Edge) -> Row:
         edge.input_problem,
         edge.continuations,
         edge.continued_from,
+        request.upstream if record.degraded and request.upstream != record.model else "",
+        record.is_stored,
     )
 
 

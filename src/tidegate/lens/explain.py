@@ -162,7 +162,10 @@ def _ending(row: Row) -> list[str]:
         again = f" It was told to come back after {seconds(row.retry_after_s)}." if row.retry_after_s else ""
         sentences.append(f"It was refused because {REFUSED[row.refused]}.{again}")
     if row.degraded is not None:
-        sentences.append(f"What it got was a lesser answer, by this rung of the ladder: {row.degraded}.")
+        served_by = f", from {row.served_by}" if row.served_by else ""
+        sentences.append(f"What it got was a lesser answer, by this rung of the ladder: {row.degraded}{served_by}.")
+    if row.is_stored:
+        sentences.append("It was answered from the cache, before any engine was asked.")
     if row.is_late:
         sentences.append(f"It was late: its deadline was {seconds(row.deadline_s or 0.0)} after arrival.")
     if row.refused_in_stream:

@@ -8,6 +8,7 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from tidegate.lens.mark_gauges import mark_gauges
 from tidegate.lens.memory_gauges import memory_gauges
 from tidegate.lens.repeat_gauges import repeat_gauges
 from tidegate.lens.shaping_gauges import shaping_gauges
@@ -71,6 +72,7 @@ def gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
     yield _filled(CounterMetricFamily(*OVERDRAFTS, labels=("replica",)), replicas, ("slots", "overdrafts"))
     yield from memory_gauges(view)
     yield from shaping_gauges(view)
+    yield from mark_gauges(view)
     yield from repeat_gauges(view)
     yield _breakers(replicas)
     yield from _of_path(view)
@@ -83,7 +85,6 @@ def slot_tokens_of(view: Mapping[str, Any], replica: str) -> float | None:
 
 PATH_GAUGES = (
     ("tidegate_requests_open", "Requests offered and not closed yet, waiting ones included.", "open_requests"),
-    ("tidegate_marks", "Negative marks in force (session, user, source, model).", "marks"),
     ("tidegate_permits_open", "Permits that are not settled yet.", "permits"),
     ("tidegate_permits_leaked", "Permits held past every deadline of theirs; anything but 0 is a bug.", "permit_leaks"),
     ("tidegate_retries_allowance", "Retries that may be made now.", "retry_allowance"),

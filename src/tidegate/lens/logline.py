@@ -22,6 +22,7 @@ def log_line(row: Row, unix_minus_monotonic_s: float) -> str:
         "reason": row.code if row.refused is None else row.refused.value,
         "waited_for": "" if row.waited_for is None else row.waited_for.value,
         "degraded": row.degraded or "",
+        "served_by": row.served_by,
         "reuse": row.reuse,
         "continued_from": row.continued_from,
         "replica": row.replica or "",

@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegate.lens.counted import HistogramData, ReplicaData, SeriesData, Snapshot
 from tidegate.lens.row import Row
+from tidegate.policy.ladder import Rung
 from tidegate.policy.outcomes import Outcome
 
 OTHER = "other"
@@ -23,6 +24,8 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 
 
 # A look into an Enum class costs about a microsecond in Python 3.11, and this is needed for every request.
 _OK = Outcome.OK
+
+CACHE = Rung.CACHE.value
 
 LAG_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 
@@ -83,7 +86,8 @@ class Series:
     def observe(self, row: Row) -> None:
         """Count one closed request."""
         outcome, refused = row.outcome, row.refused
-        if outcome is None or (refused is not None and row.degraded is not None):
+        # A stored answer made good what its attempt came to; what another model answered has an outcome of its own.
+        if outcome is None or (refused is not None and row.degraded == CACHE):
             ending = _end_without_attempt(row)
         else:
             ending = outcome._value_
@@ -139,6 +143,8 @@ def _end_without_attempt(row: Row) -> str:
     """What happened to a request that was never sent, or whose failed attempt the ladder made good."""
     if row.reuse:
         return row.reuse
+    if row.is_stored:
+        return "stored"
     if row.degraded is not None:
         return "answered"
     return "client_left" if row.refused is None else "refused"

@@ -78,6 +78,10 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     """How often its stream went on at another replica, because the one that wrote it failed."""
     continued_from: str = ""
     """The replica that began it, where it did."""
+    served_by: str = ""
+    """The upstream that the ladder sent it to; "" where the model that was asked for served it."""
+    is_stored: bool = False
+    """Answered from the cache before any engine was asked."""
 
     @property
     def is_late(self) -> bool:

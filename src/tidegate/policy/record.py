@@ -32,14 +32,6 @@ class Record:
     """The first gate that kept it waiting."""
     degraded: str | None = None
     """The rung of the ladder that it got its answer from, or is to get it from."""
-    model: str = ""
-    """Public name that the client asked for. ``request.upstream`` is who serves it: another one after the ladder."""
-    rungs: tuple[str, ...] = ()
-    """Those of the ladder that were tried."""
-    alteration: Alteration | None = None
-    """What the ladder changes in the request, for every attempt from there on."""
-    is_stored: bool = False
-    """Answered from the cache before any engine was asked: no lesser answer, by the configuration's word."""
     prompt_tokens: int = 0
     output_tokens: int = 0
     reserved_slots: int = 0
@@ -49,8 +41,6 @@ class Record:
     """The client had come before under the same key and got nothing."""
     objective_at: float = NEVER
     """By when its class wants the first byte of one that had to wait."""
-    charged_to: str = ""
-    """The upstream whose rates were charged too."""
     charged_tokens: int | None = None
     """By the tenant's quota at arrival; None: it never came so far."""
     live_permits: int = 0
@@ -63,3 +53,13 @@ class Record:
     """How often its stream was to go on elsewhere."""
     cached_tokens: int = 0
     """Of the prompt, what the replica was expected to hold already."""
+    model: str = ""
+    """Public name that the client asked for. ``request.upstream`` is who serves it: another one after the ladder."""
+    rungs: tuple[str, ...] = ()
+    """Those of the ladder that were tried."""
+    alteration: Alteration | None = None
+    """What the ladder changes in the request, for every attempt from there on."""
+    is_stored: bool = False
+    """Answered from the cache before any engine was asked: no lesser answer, by the configuration's word."""
+    charged_to: str = ""
+    """The upstream whose rates were charged too."""
