@@ -7,6 +7,7 @@ import threading
 from typing import Any
 from urllib.parse import urlsplit
 
+import openai
 import pytest
 
 from tests.live.running import CHAT, MODEL, Answer, Exchange, Service, call, until
@@ -90,3 +91,12 @@ def delete(service: Service, path: str) -> int:
     status = connection.getresponse().status
     connection.close()
     return status
+
+
+def test_the_stock_client_sends_a_key_per_call_when_told_to(service: Service) -> None:
+    kept = call(service.admin, "/admin/view").json["keyed"]["kept"]
+    with openai.OpenAI(base_url=f"{service.url}/v1", api_key="none", timeout=120) as client:
+        client._idempotency_header = "Idempotency-Key"
+        answers = [client.chat.completions.create(**question(max_tokens=4)) for _ in range(2)]
+    assert answers[0].id != answers[1].id
+    assert call(service.admin, "/admin/view").json["keyed"]["kept"] == kept + 2
