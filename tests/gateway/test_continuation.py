@@ -131,7 +131,7 @@ def pair(
     engines = {"r1": first, "r2": second or Writer(2, kind == "vllm").engine()}
     engines |= changes.pop("more", {})
     endpoints = tuple(Endpoint(name=name, host="h", port=1, kind=kind) for name in engines)
-    capacity = Capacity(sequences=64, context_tokens=4096)
+    capacity = changes.pop("capacity", Capacity(sequences=64, context_tokens=4096))
     return stand_for(engines, endpoints=endpoints, continuation={"m": mode}, capacity=capacity, **changes)
 
 
@@ -274,6 +274,19 @@ def test_the_tenant_pays_for_the_prompt_once_and_nothing_is_learned_of_it(fields
         assert continued.prompt_tokens == whole.prompt_tokens
         if fields:
             assert continued.output_tokens == whole.output_tokens
+
+    run_virtually(main())
+
+
+def test_a_bound_that_the_gateway_wrote_counts_what_both_wrote() -> None:
+    async def main() -> None:
+        second = Writer(2).engine()
+        reserving = {"capacity": Capacity(sequences=64, context_tokens=4096, kv_tokens=65536, slot_tokens=256)}
+        with pair(Writer(1).cut_at(AFTER_THREE), second, **reserving) as stand:
+            first = stand.engines["r1"]
+            check_one_stream((await ask(stand)).body)
+            bound = json.loads(first.requests[0].body)["max_tokens"]
+            assert json.loads(second.requests[0].body)["max_tokens"] == bound - 3
 
     run_virtually(main())
 

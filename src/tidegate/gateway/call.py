@@ -84,9 +84,12 @@ class Call:
         ``left_s``: until the client's deadline, which the engine is told; None: it named none.
         """
         incoming = self.incoming
+        kept = self.continuation
+        if kept is not None and kept.count:
+            alteration = kept.alteration
         body, target = self._body_for(pool, alteration, service_class), incoming.target
-        if self.continuation is not None:
-            body, target = self.continuation.body(body), self.continuation.path or target
+        if kept is not None:
+            body, target = kept.body(body), kept.path or target
         headers = self._forwarded
         if pool.endpoint.is_passthrough and AUTHORIZATION in incoming.fields:
             headers += b"authorization: %b\r\n" % incoming.fields[AUTHORIZATION]

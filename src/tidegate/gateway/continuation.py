@@ -18,6 +18,7 @@ from tidegate.gateway.relay import Relay
 from tidegate.gateway.routes import CHAT, COMPLETIONS, Route
 from tidegate.gateway.seam import Seam
 from tidegate.gateway.transcript import Transcript
+from tidegate.policy.decisions import Alteration
 from tidegate.wire.body import Body
 from tidegate.wire.chunks import DONE, data_of, events_in, without_token_ids
 from tidegate.wire.sse import EventScan
@@ -83,6 +84,7 @@ class Continuation:
         "_tail",
         "_terms",
         "_told_tokens",
+        "alteration",
         "count",
         "engines_error",
         "first_replica",
@@ -112,6 +114,8 @@ class Continuation:
         """Of them, those of which a stream came."""
         self.last_relay: Relay | None = None
         """Of the stream that was cut, until the next one begins."""
+        self.alteration: Alteration | None = None
+        """What was altered of the call for the first replica, and is for all."""
         self.why_not = ""
         """Why it did not go on the last time."""
         self.first_replica = ""
@@ -163,8 +167,11 @@ class Continuation:
 
     # ---- when it is cut ---------------------------------------------------------------------
 
-    def may_go_on(self) -> bool:
-        """Another replica could go on with this answer; if not, ``why_not`` says why."""
+    def may_go_on(self, alteration: Alteration | None) -> bool:
+        """Another replica could go on with this answer; if not, ``why_not`` says why. ``alteration``: of the call, as
+        it went to the first replica."""
+        if not self.count:
+            self.alteration = alteration
         self.why_not = self._problem()
         return not self.why_not
 
@@ -186,8 +193,9 @@ class Continuation:
         if body.images or body.prompts > 1:
             return "its prompt is more than one text"
         text = body.edited({})
+        most = None if self.alteration is None else self.alteration.max_tokens
         left = continued_body.tokens_left(text, transcript.tokens, self._most_tokens)
-        if left is not None and left <= 0:
+        if (left is not None and left <= 0) or (most is not None and most <= transcript.tokens):
             return "all that was asked for is written, and only the engine knows why it ended"
         problem = transcript.problem or continued_body.objection(text, is_exact=terms.is_exact)
         if problem or not terms.is_exact:

@@ -239,8 +239,9 @@ class Exchange:
 
     def _is_mended(self, attempt: Attempt, outcome: Outcome, now: float) -> bool:
         """The ladder has something instead of a failed attempt of which the client has seen nothing."""
-        relay = attempt.relay
-        if not EFFECTS[outcome].mend or (relay is not None and relay.has_forwarded):
+        relay, kept = attempt.relay, self.call.continuation
+        has_seen = (relay is not None and relay.has_forwarded) or (kept is not None and kept.count > 0)
+        if has_seen or not EFFECTS[outcome].mend:
             return False
         return self._shared.driver.instead(self.request.id, outcome, now, self)
 
