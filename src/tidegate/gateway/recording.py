@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from tidegate.gateway.reply import Reply
 from tidegate.wire.header_names import CONTENT_TYPE, RATE_REQUESTS, RATE_TOKENS, X_REQUEST_ID
 from tidegate.wire.sse import HEARTBEAT
 
 _STREAM = b"text/event-stream"
+_DONE = re.compile(rb"(?:^|\n)data: ?\[DONE\]\s*$")
+_LAST = re.compile(rb"event: ?(?:response\.completed|message_stop)\r?\ndata:[^\n]*\s*$")
+"""Of OpenAI's Responses and of Anthropic's Messages, which have no ``[DONE]``."""
 _OWN = frozenset({X_REQUEST_ID, *RATE_REQUESTS, *RATE_TOKENS})
 """Header lines that belong to the call to which the answer was first given."""
 
@@ -103,13 +108,17 @@ class Recording(Reply):
 
     @property
     def is_complete(self) -> bool:
-        """It is over, and nothing is missing. Of a stream the last event must be ``[DONE]``: one that was cut, or
-        ended with an error, has none."""
+        """It is over, and nothing is missing. Of a stream the last event must be the one that ends it: one that was
+        cut, or ended with an error, has none."""
         if not self.is_over or self.is_broken or self.is_too_long:
             return False
         if self.is_whole or not self.is_stream:
             return True
-        return self.body.rpartition(b"data:")[2].strip() == b"[DONE]"
+        body = self.body
+        # Inside an event's JSON there is no line that begins with "event:", but the word may stand there: then the
+        # answer passes for incomplete, which costs a repeat and never tells a lie.
+        at = body.rfind(b"event:")
+        return _DONE.search(body, max(0, len(body) - 64)) is not None or (at >= 0 and _LAST.match(body, at) is not None)
 
     @property
     def is_stream(self) -> bool:
