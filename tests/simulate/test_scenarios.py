@@ -12,6 +12,8 @@ from tidegate.simulate.arrivals import client_bound
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.policies import path_config
+from tidegate.simulate.report import report
+from tidegate.simulate.run import simulate
 from tidegate.simulate.scenarios import SCENARIO_HELP, SCENARIOS, find_scenario
 from tidegate.simulate.stage import Stage, replicas_of
 
@@ -292,3 +294,13 @@ def test_others_do_the_same_whether_or_not_one_tenant_is_greedy() -> None:
     assert len({demand.tenant for demand in calm.demands}) > 40
     with pytest.raises(ConfigError, match="expected /greedy"):
         find_scenario("servegen@1/mean")
+
+
+def test_the_ladder_sends_a_model_s_long_waits_to_its_lighter_one_and_needs_one() -> None:
+    found = report(simulate("silence-then-200@light", "tidegate:ladder", 1))
+    without = report(simulate("silence-then-200@light", "tidegate", 1))
+    assert found["degraded"] > 0
+    assert without["degraded"] == 0
+    assert found["errors"]["total"] <= without["errors"]["total"]
+    with pytest.raises(ConfigError, match="no engine of a lighter model"):
+        simulate("silence-then-200", "tidegate:ladder", 1)

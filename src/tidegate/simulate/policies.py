@@ -54,7 +54,7 @@ def native(argument: str) -> Policy:
     return set_up
 
 
-TIDEGATE = ("isolated", "learned", "slo", "no-affinity", "shares")
+TIDEGATE = ("isolated", "learned", "slo", "no-affinity", "shares", "ladder")
 
 
 def tidegate(argument: str) -> Policy:
@@ -63,7 +63,8 @@ def tidegate(argument: str) -> Policy:
     ``isolated``: no memory is lent between models. ``learned``: slots for as much output as answers turn out to
     have, not for all that is declared. ``slo``: the gateway knows the scenario's TTFT objective. ``no-affinity``: it
     does not ask which replica has read a prompt's beginning. ``shares``: tenants weigh what they usually ask for, where
-    the scenario says that. ``KEY=VALUE``: a line of the configuration, such as
+    the scenario says that. ``ladder``: a lighter model may answer in place of its own, where the scenario has engines
+    of one. ``KEY=VALUE``: a line of the configuration, such as
     ``preset=customer-service`` or ``classes.long.max_wait_s=30``.
     """
     words = set(argument.split("+")) - {""}
@@ -77,7 +78,9 @@ def tidegate(argument: str) -> Policy:
     def set_up(stage: Stage) -> Setup:
         if "isolated" in words and stage.scenario.pool is None:
             raise ConfigError([f"tidegate:isolated: {stage.scenario.name} has no pool that models share"])
-        replicas = replicas_of(stage, isolated="isolated" in words)
+        if "ladder" in words and not stage.scenario.light_models:
+            raise ConfigError([f"tidegate:ladder: {stage.scenario.name} has no engine of a lighter model"])
+        replicas = replicas_of(stage, isolated="isolated" in words, with_light="ladder" in words)
         path = Path(path_config(stage, replicas, words, configured), stage.clock.now)
         driver = Driver(path, replicas, stage.clients, stage.clock)
         stage.clock.schedule(stage.clock.now, driver.read_engines)
@@ -110,6 +113,10 @@ def path_config(
         found = replace(found, classes=_with_objectives(stage.scenario, found.classes))
     if "shares" in words:
         found = replace(found, tenants=_weighed(stage.scenario.shares))
+    if "ladder" in words:
+        lighter = stage.scenario.light_models.items()
+        ladders = {model: replace(found.ladder, light_model=light) for model, light in lighter}
+        found = replace(found, models=replace(found.models, ladders=ladders))
     if "no-affinity" in words:
         found = replace(found, balance=replace(found.balance, prefix_affinity=False))
     return found
