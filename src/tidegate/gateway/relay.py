@@ -129,10 +129,12 @@ class Relay:
 
     @property
     def ends_early(self) -> bool:
-        """A stream that could go on elsewhere ended regularly in the middle of its answer: an engine that is told to
-        stop may do so."""
+        """A stream ended regularly in the middle of an event or, if it could go on elsewhere, of its answer: an engine
+        that is told to stop may do so. Without a keeper nobody knows where an answer ends: not all say [DONE]."""
         keeper, scan = self._keeper, self.scan
-        return keeper is not None and scan is not None and not scan.is_done and not keeper.is_finished
+        if scan is None or scan.is_done:
+            return False
+        return not scan.is_between_events if keeper is None else not keeper.is_finished
 
     @property
     def is_cut_open(self) -> bool:
