@@ -215,6 +215,7 @@ def test_the_view_of_a_real_path_fills_every_gauge() -> None:
         "tidegate_requests_degraded",
         "tidegate_requests_invalid",
         "tidegate_pool_internal_waste_ratio",
+        "tidegate_mark_remaining_seconds",
     }
     assert value(found, "tidegate_slots_free", replica="chat-0") == 16
     assert value(found, "tidegate_queue_requests", upstream="chat") == 0

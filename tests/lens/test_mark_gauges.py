@@ -32,6 +32,7 @@ def test_marks_are_shown_by_kind_and_the_latest_by_key_as_it_may_be_shown() -> N
     assert found["tidegate_marks", "source"] == 2
     assert found["tidegate_marks", "session"] == 0
     assert found["tidegate_marks_set_total", "source", "operator"] == 2
+    assert found["tidegate_marks_set_total", "replica", "outlier"] == 0
     assert found["tidegate_marks_ended_total", "user", "operator"] == 1
     assert found["tidegate_mark_remaining_seconds", "source", "10.0.0.0/24", "operator"] == 50
     assert found["tidegate_mark_remaining_seconds", "replica", "a1", "operator"] == 50

@@ -13,6 +13,8 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from tidegate.policy.marks import HIGH_RISK, NO_PROGRESS, OUTLIER, OVER_LENGTH, MarkKind
+
 MARKS = ("tidegate_marks", "Negative marks in force, by what they are on.")
 SET = ("tidegate_marks_set", "Marks that were set; reason operator: by the admin API.")
 ENDED = ("tidegate_marks_ended", "Marks that ended: run out, lifted or displaced.")
@@ -20,6 +22,14 @@ REMAINING = ("tidegate_mark_remaining_seconds", "Until the mark ends; the latest
 MARKED = ("tidegate_replica_marked", "1 while a mark keeps requests from the replica.")
 PANIC = ("tidegate_panic", "1 while so few replicas are usable that breakers and marks do not count for the rest.")
 NOTICES_LOST = ("tidegate_notices_lost", "Log lines of policies that were dropped because too many came at once.")
+
+BY_THEMSELVES = (
+    (MarkKind.SESSION.value, HIGH_RISK),
+    (MarkKind.USER.value, HIGH_RISK),
+    (MarkKind.SOURCE.value, OVER_LENGTH),
+    (MarkKind.REPLICA.value, OUTLIER),
+    (MarkKind.REPLICA.value, NO_PROGRESS),
+)
 
 
 def mark_gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
@@ -30,9 +40,8 @@ def mark_gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
     yield marks
     for described, name in ((SET, "marks_set"), (ENDED, "marks_ended")):
         counted = CounterMetricFamily(*described, labels=("kind", "reason"))
-        for kind, reasons in _named(view, name).items():
-            for reason, count in reasons.items():
-                counted.add_metric((kind, reason), float(count))
+        for (kind, reason), count in _counts(view, name).items():
+            counted.add_metric((kind, reason), float(count))
         yield counted
     remaining = GaugeMetricFamily(*REMAINING, labels=("kind", "key", "reason"))
     for mark in _shown(view):
@@ -43,6 +52,16 @@ def mark_gauges(view: Mapping[str, Any]) -> Iterator[Metric]:
     yield _switch(PANIC, "upstream", _named(view, "panics"))
     if "notices_lost" in view:
         yield CounterMetricFamily(*NOTICES_LOST, value=float(view["notices_lost"]))
+
+
+def _counts(view: Mapping[str, Any], name: str) -> dict[tuple[str, str], int]:
+    """From the start, at 0, what policies mark by themselves: the rate of a series that appears at 1 misses that."""
+    if name not in view:
+        return {}
+    counts = dict.fromkeys(BY_THEMSELVES, 0)
+    for kind, reasons in _named(view, name).items():
+        counts |= {(kind, reason): count for reason, count in reasons.items()}
+    return counts
 
 
 def _shown(view: Mapping[str, Any]) -> list[Mapping[str, Any]]:
