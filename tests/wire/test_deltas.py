@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate.errors import ProtocolError
-from tidegate.wire.deltas import Part, parts_of, whole_part
+from tidegate.wire.deltas import Deltas, Part, parts_of, whole_part
 
 
 def event(*choices: dict[str, Any], **more: Any) -> bytes:
@@ -92,3 +92,60 @@ def test_a_whole_answer() -> None:
     error = whole_part(b'{"error": {"message": "x"}}')
     assert error is not None
     assert error.choices is None
+
+
+def read_all(pieces: list[bytes]) -> tuple[str, int]:
+    """The text of all, and how many pieces were read by what was learned."""
+    deltas, text, quick = Deltas(), "", 0
+    for piece in pieces:
+        found = deltas.read(piece)
+        if isinstance(found, str):
+            text, quick = text + found, quick + 1
+        else:
+            text += "".join(each or "" for each in contents(found))
+    return text, quick
+
+
+def test_a_stream_of_like_events_is_read_by_what_stands_between_the_texts() -> None:
+    texts = ["", "a", '"quoted"', "back\\slash\n", "é 😀", "data: x\n\ndata: ", "end"] * 4
+    events = [event(delta(text)) for text in texts]
+    pieces = [b"".join(events[at : at + 5]) for at in range(0, len(events), 5)]
+    assert read_all(pieces) == ("".join(texts), len(pieces) - 1)
+    assert read_all([b"".join(events)]) == ("".join(texts), 0)
+    whole = [event({"index": 0, "text": text}) for text in texts]
+    assert read_all(whole)[0] == "".join(texts)
+    assert read_all(whole)[1] > len(texts) // 2
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        event({"index": 1, "delta": {"content": "b"}}),
+        event({"index": 0, "delta": {"content": "b"}, "finish_reason": "stop"}),
+        event(delta("b", tool_calls=[{"index": 0}])),
+        event(delta("b"), created=2),
+        event(delta("b")).replace(b"data: ", b"data:"),
+        b": ping\n\n" + event(delta("b")),
+        event(delta("b"), delta("")),
+        event(delta("b")).replace(b"\n\n", b"\r\n\r\n"),
+        event({"index": 0, "delta": {"content": "b"}, "text": "b"}),
+        event(delta("b")) + b"data: [DONE]\n\n",
+        event(delta("b")).replace(b'"b"', b'"\\u0062"'),
+    ],
+)
+def test_events_of_another_form_are_read_one_by_one(odd: bytes) -> None:
+    usual = event(delta("a"))
+    assert read_all([usual, usual + odd, usual, usual])[0] == "aabaa"
+    assert read_all([usual, odd, odd, usual, usual])[0] == "abbaa"
+    found = Deltas().read(odd)
+    assert isinstance(found, list)
+
+
+def test_events_without_text_teach_nothing() -> None:
+    deltas = Deltas()
+    for piece in (event(delta("a")), b": ping\n\n", event(), event(delta(None))):
+        assert isinstance(deltas.read(piece), list)
+    for bad in (b"data: {\n\n", b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n'):
+        deltas.read(event(delta("a")))
+        with pytest.raises(ProtocolError):
+            deltas.read(event(delta("a")) + bad)

@@ -18,7 +18,7 @@ from tidegate.policy.output.answer_check import AnswerCheck, Expected
 from tidegate.policy.output.garble import bad_characters
 from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.output.problem import Action, Finding
-from tidegate.wire.deltas import ChoicePart, Part, parts_of, whole_part
+from tidegate.wire.deltas import ChoicePart, Deltas, Part, whole_part
 from tidegate.wire.errors import OUTPUTS
 from tidegate.wire.fields import Fields
 from tidegate.wire.header_names import OUTPUT
@@ -28,14 +28,15 @@ READS = 32
 INTERVAL_S = 0.25
 LARGE_BYTES = 2048
 """A read that is larger is looked at once, so that at most 64 KiB are kept between two looks."""
+SMALL_BYTES = 40
+"""A read that is smaller is looked at once: it may be ``[DONE]``."""
 MOST_BYTES = 64 * 1024
 """Of an event that is not complete; a longer one is not looked into."""
 
 PLAIN_CHARACTERS = 64
 """Too short for any loop: ``OutputConfig.loop_characters`` is at least as long."""
-_DONE_ENDS = (b"[DONE]\n\n", b"[DONE]\r\n\r\n", b"[DONE]", b"[DONE]\n")
-_END = (b"]\n\n", b"]\r\n\r\n", b"[DONE]", b"]\n")
-"""Of a read that may end with one of them; looked for first, since it is for every read."""
+_BRACKET = ord("]")
+_LAST = b"data: [DONE]"
 
 # A look into an Enum class costs about a microsecond in Python 3.11.
 _MARK, _STOP, _DEGRADE = Action.MARK, Action.STOP, Action.DEGRADE
@@ -45,11 +46,12 @@ _OK, _INVALID = Outcome.OK, Outcome.INVALID_OUTPUT
 class Watch:
     """Of one stream, over all attempts that carry it on."""
 
-    __slots__ = ("_check", "_due_at", "_is_done", "_is_told", "_reads", "_rest", "expected", "finding")
+    __slots__ = ("_check", "_deltas", "_due_at", "_is_done", "_is_told", "_reads", "_rest", "expected", "finding")
 
     def __init__(self, expected: Expected, now: float) -> None:
         self.expected = expected
         self._check = AnswerCheck(expected)
+        self._deltas = Deltas()
         self._reads: list[bytes] = []
         self._rest = b""
         """Of an event that is not complete yet."""
@@ -66,14 +68,15 @@ class Watch:
             return False
         reads = self._reads
         reads.append(data)
-        if len(reads) < READS and now < self._due_at and len(data) < LARGE_BYTES and not data.endswith(_END):
+        size = len(data)
+        # The byte before the empty line tells [DONE] behind another event in one read.
+        if len(reads) < READS and now < self._due_at and SMALL_BYTES < size < LARGE_BYTES and data[-3] != _BRACKET:
             return False
         self._due_at = now + INTERVAL_S
-        if data.endswith(_DONE_ENDS):
-            self._is_done = True
+        self._look()
+        if self._is_done:
             self.end()
         else:
-            self._look()
             self.finding = self._check.finding
         return self.finding is not None and self.action is _STOP
 
@@ -129,6 +132,8 @@ class Watch:
     def _look(self) -> None:
         data = self._rest + b"".join(self._reads)
         self._reads = []
+        if data.rfind(_LAST, -len(_LAST) - 4) >= 0:
+            self._is_done = True
         at = len(data) if data.endswith(b"\n\n") else max(data.rfind(b"\n\n") + 2, data.rfind(b"\n\r\n") + 3)
         if at < 4:
             at = 0
@@ -136,11 +141,14 @@ class Watch:
         if not at:
             return
         try:
-            parts = parts_of(data[:at])
+            found = self._deltas.read(data[:at])
         except ProtocolError:
             self._check.unreadable()
+            return
+        if isinstance(found, str):
+            self._check.text(0, found)
         else:
-            _feed(self._check, parts)
+            _feed(self._check, found)
 
 
 def action_on(finding: Finding, config: OutputConfig) -> Action:

@@ -3,7 +3,7 @@
 Every kind has one answer, given before an engine hears of the request:
 
     empty        no message, no prompt, or nothing but white space               empty_input        refused
-    characters   NUL, half of a surrogate pair, bytes that are no UTF-8          invalid_chars      refused
+    characters   NUL; half of a surrogate pair and bytes that are no UTF-8       invalid_chars      refused
     controls     other control characters, which a terminal's output is full of  invalid_chars      passed on
     repetitive   a long prompt of one short part over and over                   repetitive_input   marked
     over-long    see ``Overlength``                                              context_length_exceeded
@@ -62,8 +62,8 @@ class InputConfig:
     empty: Handling = Handling.REJECT
     """No message, no prompt, or nothing but white space (`empty_input`)."""
     invalid_chars: Handling = Handling.REJECT
-    """NUL, or bytes that are no UTF-8 (`invalid_chars`). Half of a surrogate pair is refused always: no engine takes
-    it."""
+    """NUL (`invalid_chars`). Half of a surrogate pair, and bytes that are no UTF-8, are refused always: that is no
+    JSON."""
     control_chars: Handling = Handling.PASS
     """Other control characters than tab and line breaks, such as those of a terminal's colours."""
     repetitive: Handling = Handling.MARK

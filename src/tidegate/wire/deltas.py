@@ -8,6 +8,7 @@ import msgspec
 
 from tidegate.errors import ProtocolError
 
+_CONTENT = re.compile(rb'"(?:content|text)":\s*"((?:[^"\\]|\\.)*+)"')
 _EVENT_END = re.compile(rb"\r?\n\r?\n")
 
 
@@ -42,7 +43,67 @@ class Part(msgspec.Struct, gc=False):
 
 
 _part = msgspec.json.Decoder(Part)
+_text = msgspec.json.Decoder(str)
 _parts = msgspec.json.Decoder(list[Part])
+
+
+class Deltas:
+    """Of one stream. Most of its events differ in nothing but their text: what stands around it is learned from one of
+    them, and of the next only the text is read.
+
+    That is never mistaken: an event of another form differs somewhere, or leaves a quote that is not escaped.
+    """
+
+    __slots__ = ("_after", "_before", "_between")
+
+    def __init__(self) -> None:
+        self._before = b""
+        """What stands before the text of an event, up to its quote; empty: nothing is learned."""
+        self._after = b""
+        self._between = b""
+
+    def read(self, events: bytes) -> str | list[Part]:
+        """The text of complete events of the usual form, of choice 0; or the parts of any others. Raises
+        ``ProtocolError``: one is no JSON in UTF-8."""
+        before, after = self._before, self._after
+        if before and events.startswith(before) and events.endswith(after):
+            begin, end = len(before) - 6, 2 - len(after)
+            texts = [each[begin:end] for each in events[6:-2].split(b"\n\ndata: ")]
+            # Put together again and compared, which is cheaper than to look at what stands around each.
+            if events == before + self._between.join(texts) + after:
+                try:
+                    return _text.decode(b'"%b"' % b"".join(texts))
+                except msgspec.DecodeError:
+                    pass  # other events are among them
+        parts = parts_of(events)
+        self._learn(events, parts)
+        return parts
+
+    def _learn(self, events: bytes, parts: list[Part]) -> None:
+        """From the last event."""
+        self._before = b""
+        text = _usual_text(parts)
+        if not text or not events.endswith(b"\n\n"):
+            return
+        at = events.rfind(b"\n\ndata: ")
+        event = events if at < 0 else events[at + 2 :]
+        found = _CONTENT.search(event)
+        if found is None or not event.startswith(b"data: "):
+            return
+        if _text.decode(b'"%b"' % found[1]) == text:
+            self._before, self._after = event[: found.start(1)], event[found.end(1) :]
+            self._between = self._after + self._before
+
+
+def _usual_text(parts: list[Part]) -> str | None:
+    """Of the last part, if it is nothing but a piece of choice 0."""
+    choices = parts[-1].choices if parts else None
+    if choices is None or len(choices) != 1 or choices[0].index or choices[0].finish_reason is not None:
+        return None
+    said = choices[0].delta
+    if said is None:
+        return choices[0].text
+    return None if said.has_other else said.content
 
 
 def parts_of(events: bytes) -> list[Part]:
