@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import http.client
+import json
+import signal
 import threading
-from typing import Any
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import openai
 import pytest
 
 from tests.live.running import CHAT, MODEL, Answer, Exchange, Service, call, until
+from tests.live.running import service as service_of
 
 pytestmark = pytest.mark.live
 
@@ -100,3 +109,43 @@ def test_the_stock_client_sends_a_key_per_call_when_told_to(service: Service) ->
         answers = [client.chat.completions.create(**question(max_tokens=4)) for _ in range(2)]
     assert answers[0].id != answers[1].id
     assert call(service.admin, "/admin/view").json["keyed"]["kept"] == kept + 2
+
+
+class Hook(BaseHTTPRequestHandler):
+    """Keeps what is posted to it."""
+
+    got: ClassVar[list[tuple[Message, bytes]]] = []
+
+    def do_POST(self) -> None:
+        self.got.append((self.headers, self.rfile.read(int(self.headers["content-length"]))))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+def test_a_callback_is_signed_and_a_drain_lets_a_running_job_finish(tmp_path: Path) -> None:
+    hook = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=hook.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{hook.server_port}"
+    config = {
+        "upstreams": {MODEL: {"engine": "embedded"}},
+        "callbacks": {"origins": [origin], "secret_env": "HOOK_SECRET"},
+    }
+    path = tmp_path / "tidegate.yaml"
+    path.write_text(json.dumps(config))
+    with service_of(tmp_path / "serve.log", "--config", str(path), env={"HOOK_SECRET": "not for anybody"}) as service:
+        headers = {"prefer": "respond-async", "x-tidegate-callback": f"{origin}/done"}
+        accepted = call(service.url, CHAT, question(), headers)
+        assert accepted.status == 202
+        service.process.send_signal(signal.SIGTERM)
+        until(lambda: bool(Hook.got), 30, every_s=0.1)
+    hook.shutdown()
+    hook.server_close()
+    [(told, body)] = Hook.got
+    event = json.loads(body)
+    assert (event["type"], event["data"]["id"]) == ("job.done", accepted.json["id"])
+    signed = f"{told['webhook-id']}.{told['webhook-timestamp']}.".encode() + body
+    mac = base64.b64encode(hmac.new(b"not for anybody", signed, hashlib.sha256).digest()).decode()
+    assert told["webhook-signature"] == f"v1,{mac}"
