@@ -123,8 +123,15 @@ class Exchange:
             driver = self._shared.driver
             if driver.again(self._call.id, outcome, driver.now(), self) is None:
                 return
-        self._close()
-        self._shared.clients.failed(self._call, Ending.ENGINE)
+        if not self._is_mended(outcome):
+            self._close()
+            self._shared.clients.failed(self._call, Ending.ENGINE)
+
+    def _is_mended(self, outcome: Outcome) -> bool:
+        driver = self._shared.driver
+        if not EFFECTS[outcome].mend or self._has_token:
+            return False
+        return driver.instead(self._call.id, outcome, driver.now(), self)
 
     # ---- the client and the clock -----------------------------------------------------------
 
@@ -155,8 +162,9 @@ class Exchange:
 
     def _time_out(self, outcome: Outcome) -> None:
         self._give_up(outcome)
-        self._close()
-        self._shared.clients.failed(self._call, Ending.TIMEOUT)
+        if not self._is_mended(outcome):
+            self._close()
+            self._shared.clients.failed(self._call, Ending.TIMEOUT)
 
     # ---- the end ----------------------------------------------------------------------------
 

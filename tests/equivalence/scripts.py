@@ -10,6 +10,7 @@ from tests.equivalence.script import Script
 from tidegate.engines.simulated import SimulatedConfig
 from tidegate.engines.step_model import StepModel
 from tidegate.policy.change import Drain
+from tidegate.policy.ladder import LadderConfig
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.queue import QueueConfig
 from tidegate.simulate.fault import Fault, FaultKind
@@ -60,6 +61,7 @@ def storm(seed: int, visits: int = 600, engines: int = 4) -> Script:
     script = Script(
         engines=configs,
         demands=demands,
+        config=PathConfig(ladder=LadderConfig(light_model=LIGHT)),
         traits={f"visit-{demand.index}": _traits(rng) for demand in demands},
         upstreams={engines - 1: LIGHT},
         stored=tuple(bytes([digit]) for digit in range(4)),

@@ -57,6 +57,8 @@ def test_they_agree_in_a_storm_of_all_kinds_of_requests_faults_and_reloads(seed:
     assert story.count(call="cancel") > 50
     assert story.count(call="verdict", decision="Answer") > 5
     assert story.count(call="apply") > 10
+    assert story.count(call="instead") > 0
+    assert "light_model" in {record.degraded for record in story.records}
 
 
 def test_they_hand_on_what_a_request_held_that_is_tried_elsewhere() -> None:

@@ -50,6 +50,8 @@ class Events:
     aborted: list[Permit] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     offered: int = 0
+    insists: bool = False
+    """A cut stream asks to go on elsewhere, and what failed asks for something instead."""
 
     def pass_time(self, seconds: float) -> None:
         """Move on, stopping at every wakeup and ending what has run too long, as a driver must."""
@@ -145,8 +147,13 @@ class Events:
         self.path.settle(permit, outcome, self.now, output_tokens=output_tokens, still_running=still_running)
         if still_running:
             self.aborted.append(permit)
-        if retry and first_try and EFFECTS[outcome].retry and permit.first_token_at == 0.0:
+        effect, record = EFFECTS[outcome], self.path.find(request.id)
+        if retry and first_try and effect.retry and record.first_token_at == 0.0:
             self._take(request, self.path.again(request.id, outcome, self.now))
+        elif self.insists and effect.resume and record.first_token_at and output_tokens:
+            self._take(request, self.path.again(request.id, outcome, self.now, written_tokens=output_tokens))
+        elif self.insists and effect.mend and record.first_token_at == 0.0:
+            self._take(request, self.path.instead(request.id, outcome, self.now))
         else:
             self._close(request)
         self.advance()
