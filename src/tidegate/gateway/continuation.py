@@ -175,6 +175,11 @@ class Continuation:
         self.why_not = self._problem()
         return not self.why_not
 
+    def added_to(self, detail: str) -> str:
+        """What went wrong, and why the answer did not go on elsewhere, if anybody tried."""
+        why_not = f"it did not go on elsewhere: {self.why_not}" if self.why_not else ""
+        return "; ".join(filter(None, (detail, why_not)))
+
     def go_on_after(self, relay: Relay | None) -> int:
         """It is to go on elsewhere. Tokens that the client has and the last replica did not begin with: at least 1,
         though it may have been a chunk without text."""

@@ -220,7 +220,7 @@ class Exchange:
         if kept is not None:
             if self._goes_on(kept, attempt, outcome, now, still_running=still_running):
                 return
-            detail = "; ".join(filter(None, (detail, kept.why_not)))
+            detail = kept.added_to(detail)
         attempt.settle(outcome, now, still_running=still_running)
         retry_after_s: float | None = None
         if self._may_repeat and EFFECTS[outcome].retry and not (relay is not None and relay.has_forwarded):
