@@ -14,7 +14,7 @@ from tests.fuzz.memory import hold_to_it
 from tests.gateway.stand import Engine
 from tidegate.wire.requests import Incoming
 
-ANSWERED = 2000
+ANSWERED = 1500
 ASKED = (
     right(said("m")),
     right(said("m", stream=True)),

@@ -17,7 +17,7 @@ from tests.fuzz.memory import hold_to_it
 from tests.gateway.stand import WHOLE, Engine, Step, stream_of
 from tidegate.wire.requests import Incoming
 
-ATTACKS = 3000
+ATTACKS = 2500
 
 
 def script(incoming: Incoming) -> list[Step]:

@@ -61,7 +61,7 @@ def read(data: bytes, cuts: list[int]) -> tuple[list[tuple[bytes, bytes, bytes]]
     return found, ""
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(WORDS | SEEDS.map(lambda seed: attack(seed).sent[:20_000]), st.lists(st.integers(0, 1 << 16), max_size=8))
 def test_any_bytes_are_requests_or_a_protocol_error_wherever_they_are_cut(data: bytes, cuts: list[int]) -> None:
     whole, cut = read(data, []), read(data, cuts)
@@ -71,7 +71,7 @@ def test_any_bytes_are_requests_or_a_protocol_error_wherever_they_are_cut(data: 
         assert whole == cut
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(WORDS | SEEDS.map(lambda seed: b"".join(step for step in steps(seed) if isinstance(step, bytes))[:50_000]))
 def test_any_bytes_are_an_answer_or_a_protocol_error(data: bytes) -> None:
     reader = ResponseReader()
@@ -83,7 +83,7 @@ def test_any_bytes_are_an_answer_or_a_protocol_error(data: bytes) -> None:
     reader.close()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON), st.binary(max_size=3), st.integers(0, 1 << 16))
 def test_any_json_is_a_body_that_can_be_edited_or_a_protocol_error(
     fields: dict[str, Any], noise: bytes, at: int
@@ -100,7 +100,7 @@ def test_any_json_is_a_body_that_can_be_edited_or_a_protocol_error(
         assert json.loads(body.edited({"model": "other"}), strict=False)["model"] == "other"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=12) | st.from_regex(rb"\A[0-9.eE+-]{1,12}[HMSmun]?\Z"))
 )
@@ -113,14 +113,14 @@ def test_any_header_is_a_hint_or_a_value_error(fields: dict[bytes, bytes]) -> No
         assert seconds is None or 0 < seconds < float("inf")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_forwarded_address_is_taken_or_left(value: bytes) -> None:
     access = Access((), ("127.0.0.0/8",))
     assert isinstance(access.source("127.0.0.1", {b"x-forwarded-for": value}), str)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.binary(max_size=80) | JSON.map(lambda value: json.dumps({"error": value}).encode()), st.sampled_from([400, 500])
 )
