@@ -144,3 +144,10 @@ def test_what_came_in_time_and_the_worst_seed_are_shown_where_they_say_something
     assert "answers within 1.5 s" in output(capsys, "fallback", "-p", "native")
     assert "chains within 2 s" in output(capsys, "agent-chain", "-p", "native")
     assert "E2E p99 by the calm mean" in output(capsys, "silence-then-200", "-p", "native")
+
+
+def test_a_lesser_answer_is_shown_with_the_rung_that_gave_it(capsys: pytest.CaptureFixture[str]) -> None:
+    table = output(capsys, "silence-then-200@light", "-p", "tidegate:ladder")
+    assert "by which rung" in table
+    assert "light_model" in table
+    assert "of burst" in output(capsys, "compare", "silence-then-200@light", "-p", "tidegate:ladder", "--seeds", "1")

@@ -16,6 +16,7 @@ def test_of_the_burst_count_those_who_came_in_it_and_degraded_is_apart_from_erro
         burst=Burst(10.0, 20.0),
     )
     assert found["degraded"] == 3
+    assert found["rungs"] == {"light_model": 3}
     assert found["burst"] == {
         "offered": 4,
         "errors_rate": 0.25,

@@ -95,9 +95,9 @@ def _lesser(row: dict[str, Any]) -> dict[str, str]:
     rows = {}
     if row["degraded"]:
         of_burst = (row.get("burst") or {}).get("degraded_rate")
-        rows["degraded, of the burst"] = f"{row['degraded']:g}" + (
-            "" if of_burst is None else f", {_percent(of_burst)}"
-        )
+        of_those = "" if of_burst is None else f", {_percent(of_burst)}"
+        rows["degraded, of the burst"] = f"{row['degraded']:g}{of_those}"
+        rows["  by which rung"] = " + ".join(f"{count:g} {rung}" for rung, count in row.get("rungs", {}).items())
     for name, key in (("answers", "done_in_time"), ("chains", "chains")):
         found = row.get(key)
         if found:

@@ -125,7 +125,7 @@ class Driver:
         replica = self._replicas[permit.replica]
         attempt = Attempt(call, permit, replica, admit.degraded)
         self._attempts[permit.id] = self._attempt_of[call.id] = attempt
-        if not replica.submit(permit.id, call.visit.demand):
+        if not replica.submit(permit.id, call.visit.demand, admit.alteration):
             self._fail(attempt, Outcome.CONNECT_FAILED)
             return
         self.path.progress(permit, Progress.SENT, self._clock.now)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tidegate.engines.kv_memory import KvMemory
 from tidegate.engines.simulated import EngineEvent, SimulatedConfig, SimulatedEngine
+from tidegate.policy.decisions import Alteration
 from tidegate.policy.reading import Reading
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.fault import Fault, FaultKind
@@ -30,11 +31,15 @@ class SimulatedReplica:
         """``listener`` hears every engine event at its time."""
         self._listener = listener
 
-    def submit(self, request_id: int, demand: Demand) -> bool:
-        """False: the connection was refused."""
-        output_tokens = min(demand.output_tokens, demand.max_tokens)
+    def submit(self, request_id: int, demand: Demand, altered: Alteration | None = None) -> bool:
+        """False: the connection was refused. Of what a gateway altered, the bound counts; tools and messages are not
+        told apart here."""
+        bound = demand.max_tokens
+        if altered is not None and altered.max_tokens is not None:
+            bound = min(bound, altered.max_tokens)
+        output_tokens = min(demand.output_tokens, bound)
         taken = self.engine.submit(
-            request_id, demand.prompt_tokens, output_tokens, self._clock.now, demand.max_tokens, demand.blocks
+            request_id, demand.prompt_tokens, output_tokens, self._clock.now, bound, demand.blocks
         )
         self._set_alarm()
         return taken

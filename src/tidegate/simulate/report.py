@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import inf
 from typing import Any
@@ -56,6 +57,7 @@ SCHEMA: dict[str, str] = {
     "that coming back is useless",
     "retried_ok": "requests that were answered on a later call than the first; no error, may be in the SLO",
     "degraded": "requests answered by a rung of the degradation ladder; no error, not goodput",
+    "rungs": "of those, how many by which rung",
     "preemptions": "sequences that an engine threw out of its KV pool and computed again",
     "ttft_s": "seconds from the user's first call to the first token, of answered requests; quantiles are the "
     "smallest value that the share does not exceed",
@@ -103,6 +105,7 @@ def report(run: Run) -> dict[str, Any]:
         "errors": _errors(visits),
         "retried_ok": sum(visit.calls > 1 for visit in answered),
         "degraded": sum(visit.is_degraded for visit in answered),
+        "rungs": dict(sorted(Counter(visit.degraded for visit in answered if visit.degraded is not None).items())),
         "preemptions": run.preemptions,
         "ttft_s": percentiles([*map(ttft_s, answered)]),
         "e2e_s": spread(e2e),
