@@ -34,16 +34,26 @@ def test_faults_are_told_under_the_names_it_uses(tmp_path: Path) -> None:
 config/stability.json:2:21: tail_latency.base_multiplier: must be more than 1.0, got 1
 config/stability.json:3:2: tail_latency.window_second: unknown key (did you mean "window_seconds"?)
 config/stability.json:4:19: tail_latency.trigger_count: must be at least 1, got 0
-config/stability.json:5:20: tail_latency.degrade_action: must be cache_fallback or error_response, \
-got 'cache_falback' (did you mean "cache_fallback"?)
+config/stability.json:5:20: tail_latency.degrade_action: must be one of cache_fallback, light_model, error_response, \
+or a list of them in order, got 'cache_falback' (did you mean "cache_fallback"?)
 """
     assert problems_of(tmp_path) == told.splitlines()
 
 
-def test_a_light_model_cannot_be_guessed(tmp_path: Path) -> None:
-    stability(tmp_path, '{"tail_latency": {"degrade_action": "light_model"}}')
-    (problem,) = problems_of(tmp_path)
-    assert problem.startswith("config/stability.json:1:37: tail_latency.degrade_action: light_model names no model")
+@pytest.mark.parametrize(
+    ("action", "order"),
+    [
+        ('"light_model"', ["light_model", "error"]),
+        ('["cache_fallback", "light_model"]', ["cache", "light_model", "error"]),
+        ('["light_model", "error_response"]', ["light_model", "error"]),
+        ('"error_response"', ["error"]),
+    ],
+)
+def test_an_action_or_several_in_order_are_rungs_of_the_ladder(tmp_path: Path, action: str, order: list[str]) -> None:
+    stability(tmp_path, f'{{"tail_latency": {{"degrade_action": {action}, "light_model": "small"}}}}')
+    yaml = "upstreams: {chat: {replicas: [http://h:1]}, small: {replicas: [http://h:2]}}"
+    ladder = settings_of(tmp_path, yaml).ladder
+    assert ([rung.value for rung in ladder.order], ladder.light_model) == (order, "small")
 
 
 @pytest.mark.parametrize(
