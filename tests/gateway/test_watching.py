@@ -302,7 +302,7 @@ def test_a_comment_tells_clients_that_want_to_know() -> None:
         with stand_for(Engine(stream()), output=OutputConfig(comments=True)) as stand:
             got = await stand.ask(post(chat(stream=True)))
             assert got.body.endswith(DONE + b": x-tidegate-output: output_empty\n\n")
-        unended = [STREAM_HEAD, chunk(event("a") + b"data: [DONE]") + STREAM_END]
+        unended: list[Step] = [STREAM_HEAD, chunk(event("a") + b"data: [DONE]") + STREAM_END]
         with stand_for(Engine(unended), output=OutputConfig(comments=True, loop_characters=64)) as stand:
             assert (await stand.ask(post(chat(stream=True)))).body.endswith(b"data: [DONE]")
 

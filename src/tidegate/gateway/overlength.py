@@ -18,7 +18,7 @@ from tidegate.policy.abnormal import OnOverlength, Overlength
 from tidegate.policy.request import ESTIMATE_SLACK, Request
 from tidegate.policy.token_source import TokenSource
 from tidegate.wire.body import Body
-from tidegate.wire.prompts import shortened_messages, shortened_prompt
+from tidegate.wire.prompt_text import shortened_messages, shortened_prompt
 
 TRUNCATED = "truncated_input"
 ROUTED = "route_long"

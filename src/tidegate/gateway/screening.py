@@ -15,7 +15,7 @@ from tidegate.policy.abnormal import (
 from tidegate.wire.body import Body
 from tidegate.wire.errors import Mistake
 from tidegate.wire.fields import Fields
-from tidegate.wire.prompts import is_blank
+from tidegate.wire.prompt_text import is_blank
 
 REPETITIVE = Mistake.REPETITIVE_INPUT.value
 """The mark on a request whose prompt is passed on though it repeats itself."""

@@ -71,7 +71,7 @@ LOOPS = {
 }
 
 
-def problem_of(*pieces: str, config: OutputConfig = OutputConfig()) -> Problem | None:  # noqa: B008 - frozen
+def problem_of(*pieces: str, config: OutputConfig = OutputConfig()) -> Problem | None:  # noqa: B008 - a frozen value
     check = TextCheck(config, is_json=False)
     for piece in pieces:
         check.feed(piece)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.wire.prompts import (
+from tidegate.wire.prompt_text import (
     CUT,
     MOST_DECODED_BYTES,
     is_blank,
