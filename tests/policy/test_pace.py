@@ -54,3 +54,39 @@ def test_who_was_away_begins_anew() -> None:
     pace.forget()
     assert not pace.close(1, 2.0)
     assert (pace.first_at, pace.whole_at) == (0.0, 0.0)
+
+
+def beside(seconds: float, at: float = 0.0) -> Pace:
+    """A replica with one peer that took so long for a prompt of 512 tokens, and for an answer of 68."""
+    own, peer = Pace(), Pace()
+    own.peers = (peer,)
+    peer.note_first(512, seconds)
+    peer.note_whole(68, seconds)
+    peer.close(1, at)
+    return own
+
+
+def test_a_probe_is_slow_beside_its_peers_of_the_last_seconds_only() -> None:
+    own = beside(1.0, at=5.0)
+    assert own.is_slow_first(512, 3.1, 14.9)
+    assert not own.is_slow_first(512, 2.9, 14.9)
+    assert not own.is_slow_first(512, 3.1, 15.0)
+    assert own.is_slow_whole(68, 3.1, 14.9)
+    assert not own.is_slow_whole(68, 2.9, 14.9)
+
+
+def test_what_is_fast_is_not_slow_beside_anybody() -> None:
+    own = beside(0.001, at=1.0)
+    assert not own.is_slow_first(512, 0.1, 1.0)
+    assert not own.is_slow_whole(68, 0.5, 1.0)
+
+
+def test_slowness_is_that_of_windows_which_were_closed_just_now() -> None:
+    own = beside(1.0, at=1.0)
+    own.note_first(512, 4.0)
+    own.close(1, 2.0)
+    assert own.slowness(2.0) == 4.0
+    own.note_whole(68, 5.0)
+    own.close(1, 3.0)
+    assert own.slowness(3.0) == 5.0
+    assert own.slowness(4.0) == 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.policy.machine import Events, replica_config
 from tidegate.policy.breaker import BreakerConfig, State
 from tidegate.policy.decisions import Admit, Wait
@@ -240,3 +242,32 @@ def test_long_requests_wait_a_second_for_short_ones_to_probe_with() -> None:
     assert len(events.waiting) == 1
     events.pass_time(1.0)
     assert [(permit.replica, permit.prompt_tokens) for _, permit in events.live][2:] == [("a2", 3000)]
+
+
+@pytest.mark.parametrize(
+    ("streaming", "seconds", "state"),
+    [
+        (True, 1.0, State.HALF_OPEN),
+        (True, 9.0, State.OPEN),
+        (False, 1.0, State.HALF_OPEN),
+        (False, 9.0, State.OPEN),
+    ],
+)
+def test_a_probe_that_is_slow_beside_its_peers_is_no_good_probe(streaming: bool, seconds: float, state: State) -> None:
+    events = with_a2_open()
+    fill(events, 2)
+    events.pass_time(1.0)
+    peer = replica(events, "a1").pace
+    assert peer is not None
+    peer.forget()
+    peer.note_first(1, 1.0)
+    peer.note_whole(10, 1.0)
+    peer.close(1, 2.0)
+    assert isinstance(events.offer(max_tokens=10, streaming=streaming), Admit)
+    assert events.live[2][1].replica == "a2"
+    events.now += seconds
+    if streaming:
+        events.path.progress(events.live[2][1], Progress.FIRST_TOKEN, events.now)
+    else:
+        events.settle(2, Outcome.OK)
+    assert replica(events, "a2").breaker.state is state

@@ -21,6 +21,9 @@ SLOW_SHARE = 0.5
 """A call is slow for the breaker when its first byte took more than this part of the timeout that
 was learned for it. The client's own limit does not count: that it is short is no sign of the replica (R4)."""
 
+PUSHBACK_S = 1.0
+"""A replica that said it is full is passed over for so long, as if marked; a lone one is not."""
+
 PACE_SHARE = 0.75
 """Of the objective: an answer slower than this counts as slow, for what is read ahead shows only seconds later."""
 FEW_TOKENS = 8
@@ -29,7 +32,7 @@ FEW_TOKENS = 8
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _CLOSED = State.CLOSED
 _OK, _BAD, _DROP, _SAMPLE = Outcome.OK, Verdict.BAD, LimitSignal.DROP, LimitSignal.SAMPLE
-_CONNECT_FAILED = Outcome.CONNECT_FAILED
+_CONNECT_FAILED, _PUSHBACK = Outcome.CONNECT_FAILED, Outcome.PUSHBACK
 _RESERVED, _USED = PermitState.RESERVED, PermitState.USED
 _ABORTING, _SETTLED = PermitState.ABORTING, PermitState.SETTLED
 
@@ -163,6 +166,9 @@ class Attempts:
         effect, admitted_at = EFFECTS[outcome], permit.admitted_at
         first_byte_s = (permit.first_token_at or now) - admitted_at
         slow = record.request.streaming and first_byte_s > permit.slow_after_s
+        if permit.probe and outcome is _OK and replica.pace is not None:
+            # It did not stream, so that only its end can be compared.
+            slow = replica.pace.is_slow_whole(record.output_tokens, now - admitted_at, now)
         weighed = slow or effect.breaker is _BAD
         may_open = weighed and upstream is not None and upstream.may_open(replica)
         breaker, before = replica.breaker, replica.breaker.generation
@@ -179,12 +185,17 @@ class Attempts:
             replica.start_slowly(now)
         if effect.limit is _DROP:
             replica.limit.record(_DROP, 0.0, 0.0, now)
+        if outcome is _PUSHBACK:
+            # Who refuses has the least to do, and would be chosen for it again and again.
+            replica.set_aside(max(replica.marked_until, now + PUSHBACK_S), is_banned=replica.is_banned)
 
     def _pass_probe(self, permit: Permit, replica: Replica, first_byte_s: float, now: float) -> None:
         """A probe that streams is judged by its first byte: its end may be minutes away."""
         permit.probe = False
         before = replica.breaker.generation
-        replica.breaker.answered(permit.generation, now, slow=first_byte_s > permit.slow_after_s)
+        pace, slow = replica.pace, first_byte_s > permit.slow_after_s
+        slow = slow or (pace is not None and pace.is_slow_first(permit.pending_tokens, first_byte_s, now))
+        replica.breaker.answered(permit.generation, now, slow=slow)
         if replica.breaker.generation != before and replica.breaker.state is _CLOSED:
             replica.start_slowly(now)
 

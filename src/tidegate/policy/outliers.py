@@ -12,17 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from tidegate.policy.ejections import Ejections
 from tidegate.policy.marks import OUTLIER
 from tidegate.policy.replica import Replica
 
-FRESH_S = 10.0
-"""Older medians of peers say nothing of this moment."""
-LEAST_FIRST_S = 0.1
-LEAST_WHOLE_S = 0.5
-"""Of a prompt of 512 tokens, and of an answer of 68: who is faster is no outlier, however fast its peers are."""
 LEAST_PEERS_SHARE = 0.01
 
 
@@ -70,10 +64,9 @@ class Outliers:
             others = [each for each in up if each is not replica]
             self._judge_failures(replicas, replica, others, now)
             if replica.pace is not None and replica.pace.close(self.config.min_samples, now):
-                self._judge_pace(replicas, replica, others, now)
+                self._judge_pace(replicas, replica, replica.pace.slowness(now), now)
 
-    def _judge_pace(self, replicas: Sequence[Replica], replica: Replica, others: list[Replica], now: float) -> None:
-        ratio = slowness(replica, others, now)
+    def _judge_pace(self, replicas: Sequence[Replica], replica: Replica, ratio: float, now: float) -> None:
         if self._is_enough(self._slow, replica.name, ratio > self.config.slow_factor):
             evidence = f"{ratio:.1f} × as slow as its peers in {self.config.windows} windows"
             self._eject(replicas, replica, evidence, now)
@@ -106,19 +99,3 @@ class Outliers:
         for rows in (self._slow, self._failing):
             for name in [name for name in rows if name not in names]:
                 del rows[name]
-
-
-def slowness(replica: Replica, others: list[Replica], now: float) -> float:
-    """How many times as slow as its peers a replica was in the windows that were closed just now; 0.0 where nothing
-    can be compared, or where nobody would call it slow."""
-    own, peers = replica.pace, [each.pace for each in others if each.pace is not None]
-    if own is None:
-        return 0.0
-    fresh_first = [each.first_s for each in peers if 0.0 < each.first_at > now - FRESH_S]
-    fresh_whole = [each.whole_s for each in peers if 0.0 < each.whole_at > now - FRESH_S]
-    ratios = [0.0]
-    if own.first_at == now and fresh_first and own.first_s * 1024 > LEAST_FIRST_S:
-        ratios.append(own.first_s / max(median(fresh_first), 1e-9))
-    if own.whole_at == now and fresh_whole and own.whole_s * 100 > LEAST_WHOLE_S:
-        ratios.append(own.whole_s / max(median(fresh_whole), 1e-9))
-    return max(ratios)

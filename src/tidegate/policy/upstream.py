@@ -302,6 +302,9 @@ class Upstream:
                 replica.pace = None
             elif replica.pace is None:
                 replica.pace = Pace()
+        paces = [replica.pace for replica in self.replicas if replica.pace is not None]
+        for pace in paces:
+            pace.peers = tuple(each for each in paces if each is not pace)
         capacities = [replica.config.capacity for replica in self.replicas]
         contexts = [each.context_tokens for each in capacities]
         known = [tokens for tokens in contexts if tokens is not None]
