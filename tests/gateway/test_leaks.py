@@ -115,6 +115,10 @@ class Chaos:
         await stand.until(lambda: stand.loop.time() >= due_at)
 
 
+def jobs_of(stand: Stand) -> dict[str, int]:
+    return stand.gateway.jobs.view()
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 64]))
 def test_nothing_is_left_open_after_any_misbehaviour(seed: int, sequences: int) -> None:
@@ -127,15 +131,15 @@ def test_nothing_is_left_open_after_any_misbehaviour(seed: int, sequences: int) 
             clients: list[ClientEnd] = []
             for _ in range(40):
                 await chaos.act(stand, clients)
-            await stand.until(lambda: not stand.gateway.open_requests and not stand.gateway.jobs.is_busy, within_s=200)
+            # Also of clients whose requests wait behind each other: jobs expire, so at some time there is none left.
+            await stand.until(lambda: not stand.gateway.open_requests and not jobs_of(stand)["jobs"], within_s=200)
             await stand.until(lambda: stand.permits == 0)
             view = stand.path.view(stand.loop.time())
             assert (view["open_requests"], view["waiting"], stand.driver.waiting) == (0, 0, 0)
             assert len({row.id for row in stand.rows}) == len(stand.rows)
             offered = {request.id for request in stand.noted.offered}
             assert len([row for row in stand.rows if row.id in offered]) == len(stand.noted.offered)
-            await stand.until(lambda: not stand.gateway.jobs.view()["jobs"], within_s=10)
-            assert not stand.gateway.jobs.view()["held_bytes"]
+            assert not any(jobs_of(stand).values())
 
     run_virtually(main())
 
