@@ -49,7 +49,7 @@ def known(config: PathConfig = CONFIG) -> Events:
 
 def slow(config: PathConfig = CONFIG) -> Events:
     events = known(config)
-    assert [ask(events, 10 * USUAL_S) for _ in range(5)] == ["a"] * 5
+    assert [ask(events, 10 * USUAL_S) for _ in range(4)] == ["a"] * 4
     return events
 
 
@@ -62,7 +62,7 @@ def test_slow_ones_in_a_row_send_everybody_to_the_lighter_model() -> None:
 
 def test_one_good_answer_in_between_begins_the_count_anew() -> None:
     events = known()
-    served = [ask(events, 10 * USUAL_S if number % 5 else USUAL_S) for number in range(1, 15)]
+    served = [ask(events, 10 * USUAL_S if number % 4 else USUAL_S) for number in range(1, 15)]
     assert set(served) == {"a"}
 
 
@@ -78,7 +78,7 @@ def test_before_the_usual_pace_is_known_nothing_is_slow() -> None:
 
 def test_first_bytes_that_are_overdue_count_though_they_have_not_come() -> None:
     events = known()
-    for _ in range(5):
+    for _ in range(4):
         assert isinstance(events.offer(prompt_tokens=100, max_tokens=10), Admit)
     assert ask(events) == "a"
     events.pass_time(30 * USUAL_S)
@@ -87,7 +87,7 @@ def test_first_bytes_that_are_overdue_count_though_they_have_not_come() -> None:
 
 def test_first_byte_timeouts_count_even_before_the_usual_pace_is_known() -> None:
     events = events_of()
-    for _ in range(5):
+    for _ in range(4):
         decision = events.offer(prompt_tokens=100, max_tokens=10)
         assert isinstance(decision, Admit)
         events.pass_time(1.0)
@@ -121,12 +121,12 @@ def test_while_a_probe_is_out_everybody_else_goes_to_the_lighter_model() -> None
 def test_a_slow_probe_makes_the_next_one_wait_longer() -> None:
     events = slow()
     waits = []
-    for _ in range(4):
+    for _ in range(5):
         begun = events.now
         while ask(events, 10 * USUAL_S) == "light":
             events.pass_time(0.5)
         waits.append(round(events.now - begun - 10 * USUAL_S))
-    assert waits == [PROBE_S, 2 * PROBE_S, MOST_PROBE_S, MOST_PROBE_S]
+    assert waits == [PROBE_S, 2 * PROBE_S, 4 * PROBE_S, MOST_PROBE_S, MOST_PROBE_S]
 
 
 def test_when_the_lighter_model_is_no_help_the_slow_one_goes_on() -> None:

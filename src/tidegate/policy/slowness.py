@@ -26,7 +26,7 @@ from tidegate.policy.permit import Permit, PermitState
 
 FEW, MOST = 30, 200
 """Good paces before there is a usual one, and how many are remembered."""
-PROBE_S, MOST_PROBE_S = 5.0, 20.0
+PROBE_S, MOST_PROBE_S = 5.0, 40.0
 GOOD_PROBES = 3
 LOOK_S = 0.1
 """How often it is looked for first bytes that are overdue."""
