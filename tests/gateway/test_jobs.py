@@ -27,7 +27,6 @@ from tests.gateway.stand import (
     post,
     stand_for,
 )
-from tidegate.gateway import jobs
 from tidegate.gateway.settings import ApiKey, Callbacks
 from tidegate.policy.job_accounts import JobsConfig
 from tidegate.policy.path_config import PathConfig
@@ -321,13 +320,10 @@ def test_a_result_expires_and_that_is_remembered_for_a_while() -> None:
     run_virtually(main())
 
 
-def test_what_was_deleted_does_not_expire_once_more_and_only_so_many_ids_are_remembered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(jobs, "MOST_EXPIRED", 1)
-
+def test_what_was_deleted_does_not_expire_once_more_and_only_so_many_ids_are_remembered() -> None:
     async def main() -> None:
         with stand_for(Engine([WHOLE]), jobs=JobsConfig(max_age_s=10.0)) as stand:
+            stand.gateway.jobs.most_expired = 1
             paths = [await asked(stand) for _ in range(3)]
             for path in paths:
                 assert (await ended(stand, path))["status"] == "done"

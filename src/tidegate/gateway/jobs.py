@@ -71,6 +71,7 @@ class Jobs:
         """By tenant and id."""
         self._expired: dict[str, tuple[str, float]] = {}
         """By id: tenant, and until when that is remembered."""
+        self.most_expired = MOST_EXPIRED
         self._at_door: set[Job] = set()
         self._offered: set[Job] = set()
         self._open: dict[Job, None] = {}
@@ -159,7 +160,7 @@ class Jobs:
             job = self._ended.popleft()
             if job.is_told:
                 self._expire(job, now)
-        while self._expired and (len(self._expired) > MOST_EXPIRED or next(iter(self._expired.values()))[1] <= now):
+        while self._expired and (len(self._expired) > self.most_expired or next(iter(self._expired.values()))[1] <= now):
             del self._expired[next(iter(self._expired))]
 
     def drain(self, now: float) -> None:
