@@ -65,12 +65,11 @@ def main() -> int:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for name in given.faults or known:
-            figures, seen = run(CASES[name], plan, given.replicas, Path(folder))
+            figures, _ = run(CASES[name], plan, given.replicas, Path(folder))
             found.append(figures)
             print(f"{name}: {figures.ends} {figures.codes}", file=sys.stderr)
-            for each in seen if given.show else ():
-                if each.end not in ("ok", "late"):
-                    print(f"  {asdict(each)}", file=sys.stderr)
+            for each in figures.failed if given.show else ():
+                print(f"  {each}", file=sys.stderr)
     if given.json:
         print(json.dumps({"timeouts": plan.timeouts, "figures": [asdict(each) for each in found]}))
         return 0

@@ -41,6 +41,8 @@ class Figures:
     permit_leaks: int = 0
     left_open: int = 0
     data_process_ends: int = 0
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    """Requests that did not end well, as their clients and as the gateway saw them."""
 
     @property
     def client_errors(self) -> int:
@@ -86,6 +88,27 @@ def worked_again_s(seen: list[Seen], healed_at: float) -> float:
     """0.0: nothing that was sent after the healing failed."""
     failed = [each.sent_at for each in seen if each.end not in ("ok", "late", "degraded") and each.sent_at > healed_at]
     return max(failed, default=healed_at) - healed_at
+
+
+FROM_A_ROW = ("replica", "attempts", "outcome", "refused", "waited_for", "admitted_at", "arrived_at", "closed_at")
+
+
+def failures(seen: list[Seen], rows: list[dict[str, Any]], broken_at: float) -> list[dict[str, Any]]:
+    """``at_s``: from the fault until it was sent."""
+    row_of = {row["request_id"]: row for row in rows}
+    return [
+        {
+            "request_id": each.request_id,
+            "at_s": round(each.sent_at - broken_at, 3),
+            "streaming": each.streaming,
+            "end": each.end,
+            "code": each.code,
+            "status": each.status,
+            **{name: row_of.get(each.request_id, {}).get(name) for name in FROM_A_ROW},
+        }
+        for each in seen
+        if each.end not in ("ok", "late", "degraded")
+    ]
 
 
 def count(figures: Figures, seen: list[Seen]) -> None:

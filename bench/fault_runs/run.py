@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from bench.fault_runs.cases import Case, Engine
-from bench.fault_runs.figures import PROBES, Figures, attempts, avoided_s, back_s, count, traffic_times, worked_again_s
+from bench.fault_runs.figures import (
+    PROBES,
+    Figures,
+    attempts,
+    avoided_s,
+    back_s,
+    count,
+    failures,
+    traffic_times,
+    worked_again_s,
+)
 from bench.fault_runs.llama import SEQUENCES, LlamaProcess
 from bench.fault_runs.load import Load, Seen, ask, play
 from tests.live import running
@@ -131,6 +141,7 @@ def _fill(figures: Figures, service: Service, seen: list[Seen], at: tuple[float,
     figures.back_s = back_s(traffic, healed_at)
     figures.worked_again_s = worked_again_s(seen, healed_at)
     count(figures, seen)
+    figures.failed = failures(seen, rows, broken_at)
 
 
 def _open(view: dict[str, Any]) -> int:
