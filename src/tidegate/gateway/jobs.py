@@ -160,8 +160,14 @@ class Jobs:
             job = self._ended.popleft()
             if job.is_told:
                 self._expire(job, now)
-        while self._expired and (len(self._expired) > self.most_expired or next(iter(self._expired.values()))[1] <= now):
-            del self._expired[next(iter(self._expired))]
+        self._forget_expired(now)
+
+    def _forget_expired(self, now: float) -> None:
+        while self._expired:
+            job_id, (_, until) = next(iter(self._expired.items()))
+            if until > now and len(self._expired) <= self.most_expired:
+                break
+            del self._expired[job_id]
 
     def drain(self, now: float) -> None:
         """Nothing is offered any more: what is parked has failed, and its client is told so when it asks."""
