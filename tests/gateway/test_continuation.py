@@ -281,7 +281,9 @@ def test_the_tenant_pays_for_the_prompt_once_and_nothing_is_learned_of_it(fields
 def test_a_bound_that_the_gateway_wrote_counts_what_both_wrote() -> None:
     async def main() -> None:
         second = Writer(2).engine()
-        reserving = {"capacity": Capacity(sequences=64, context_tokens=4096, kv_tokens=65536, slot_tokens=256)}
+        reserving: dict[str, Any] = {
+            "capacity": Capacity(sequences=64, context_tokens=4096, kv_tokens=65536, slot_tokens=256)
+        }
         with pair(Writer(1).cut_at(AFTER_THREE), second, **reserving) as stand:
             first = stand.engines["r1"]
             check_one_stream((await ask(stand)).body)
