@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
@@ -76,8 +75,8 @@ class Jobs:
         self._offered: set[Job] = set()
         self._open: dict[Job, None] = {}
         """Those that are not over, in the order in which they came."""
-        self._ended: deque[Job] = deque()
-        """In the order in which they ended; some may be forgotten."""
+        self._ended: dict[Job, None] = {}
+        """In the order in which they ended."""
         self._is_offering = False
         self._voice = voice
 
@@ -156,10 +155,11 @@ class Jobs:
                 break
             if job not in self._offered:
                 self._give_up(job, Reason.QUEUE_TIMEOUT, now)
-        while self._ended and self._ended[0].ended_at + self.config.max_age_s <= now:
-            job = self._ended.popleft()
-            if job.is_told:
-                self._expire(job, now)
+        while self._ended:
+            job = next(iter(self._ended))
+            if job.ended_at + self.config.max_age_s > now:
+                break
+            self._expire(job, now)
         self._forget_expired(now)
 
     def _forget_expired(self, now: float) -> None:
@@ -320,13 +320,14 @@ class Jobs:
         self._accounts.resize(job.tenant, left_bytes - job.held_bytes)
         job.held_bytes = left_bytes
         del self._open[job]
-        self._ended.append(job)
+        self._ended[job] = None
         if job.callback is not None:
             self._voice.ended(job)
 
     def _forget(self, job: Job) -> None:
         self._open.pop(job, None)
-        job.is_told, job.seat = False, None
+        self._ended.pop(job, None)
+        job.is_told, job.seat, job.audience = False, None, None
         jobs = self._jobs[job.tenant]
         del jobs[job.id]
         if not jobs:
