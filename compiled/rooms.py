@@ -49,6 +49,7 @@ ROOMS = (
             "job.py",
             "job_answers.py",
             "job_document.py",
+            "job_watch.py",
             "jobs.py",
             "journal.py",
             "judgement.py",

@@ -285,6 +285,36 @@ def test_a_waiting_client_whose_job_finds_no_place_is_told_so() -> None:
     run_virtually(main())
 
 
+def test_a_client_may_wait_for_the_end_of_a_job_and_for_no_longer_than_it_says() -> None:
+    async def main() -> None:
+        engine = Engine([5.0, WHOLE])
+        with stand_for(engine) as stand:
+            path = await asked(stand)
+            began = stand.loop.time()
+            early = begin(stand, get(path, "prefer: wait=2\r\n") + get("/v1/models"))
+            late = begin(stand, get(path, "prefer: wait=20\r\n"))
+            leaver = begin(stand, get(path, "prefer: wait=20\r\n"))
+            await passes(stand, 0.5)
+            assert leaver.transport is not None
+            leaver.transport.abort()
+            await stand.until(lambda: len(early.answers) == 2)
+            assert 2.0 <= stand.loop.time() - began <= 2.2
+            assert (described(early.answers[0])["status"], early.answers[1].status) == ("running", 200)
+            await stand.until(lambda: bool(late.answers))
+            assert stand.loop.time() - began <= 5.1
+            assert described(late.answers[0])["status"] == "done"
+            assert described(await stand.ask(get(path, "prefer: wait=20\r\n")))["status"] == "done"
+            path = await asked(stand)
+            watcher = begin(stand, get(path, "prefer: wait=20\r\n"))
+            await passes(stand, 0.5)
+            await stand.ask(delete(path))
+            assert described(watcher.answers[0])["status"] == "cancelled"
+            await passes(stand, 0.5)
+            assert not stand.gateway.watched_jobs
+
+    run_virtually(main())
+
+
 def test_a_queued_a_running_and_a_parked_job_can_be_cancelled_and_a_finished_one_deleted() -> None:
     async def main() -> None:
         engine = Engine([20.0, WHOLE])

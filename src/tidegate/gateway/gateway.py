@@ -262,6 +262,11 @@ class Gateway:
         return {"keyed": self._keyed.answers.view(), "jobs": self._jobs.jobs.view()}
 
     @property
+    def watched_jobs(self) -> int:
+        """Clients that wait for the end of a job."""
+        return len(self._jobs.watched)
+
+    @property
     def jobs(self) -> Jobs:
         """Those that were accepted."""
         return self._jobs.jobs
@@ -286,6 +291,8 @@ class Gateway:
             self._keyed.tick(now)
         if self._jobs.jobs.is_busy:
             self._jobs.jobs.tick(now)
+        if self._jobs.watched:
+            self._jobs.tick(now)
 
     def sweep(self, now: float) -> None:
         """Idle connections on both sides; about once a second."""

@@ -24,6 +24,13 @@ class JobState(Enum):
     CANCELLED = "cancelled"
 
 
+class Watch(Protocol):
+    """Somebody who waits for a job's end."""
+
+    def over(self) -> None:
+        """It has ended."""
+
+
 class JobOwner(Owner, Protocol):
     """Whose jobs they are."""
 
@@ -81,6 +88,7 @@ class Job:
         "request_id",
         "seat",
         "state",
+        "watches",
     )
 
     def __init__(self, owner: JobOwner, job_id: str, call: Call, request: Request, created_unix: float) -> None:
@@ -109,6 +117,8 @@ class Job:
         """The client gets the answer as it comes, and never learns of a job."""
         self.is_told = False
         """The client knows its id."""
+        self.watches: set[Watch] = set()
+        """Clients that wait for its end."""
         self.callback: str | None = None
         self.held_bytes = 0
 

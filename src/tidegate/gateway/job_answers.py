@@ -13,9 +13,10 @@ from tidegate.gateway.client_connection import ClientConnection
 from tidegate.gateway.intake import RejectedError
 from tidegate.gateway.job import Job, JobState
 from tidegate.gateway.job_document import document, poll_after_s
+from tidegate.gateway.job_watch import MOST_WAIT_S, JobWatch
 from tidegate.gateway.jobs import Jobs, Start
 from tidegate.gateway.local_answers import LocalAnswers, OwnAnswer
-from tidegate.gateway.preference import Preference, preference
+from tidegate.gateway.preference import Preference, preference, wait_s
 from tidegate.gateway.recording import others
 from tidegate.gateway.reply import JSON_LINE, Reply
 from tidegate.gateway.seat import Seat
@@ -42,6 +43,8 @@ class JobAnswers:
         self._jobs = Jobs(shared, JobsConfig(), start, answers.next_number, self)
         self._access = Access((), ())
         self._callback_origins: tuple[str, ...] = ()
+        self.watched: dict[JobWatch, None] = {}
+        """Some may have had their answer."""
         self._answers = answers
         self._call_back = call_back
         self._now = shared.driver.now
@@ -108,13 +111,30 @@ class JobAnswers:
             if is_result:
                 self._give_result(connection, incoming, self._jobs.find(tenant, job_id))
             elif job_id:
-                self._give_job(connection, incoming, self._jobs.find(tenant, job_id))
+                self._watch(connection, incoming, self._jobs.find(tenant, job_id))
             else:
                 self._give_list(connection, incoming, tenant)
         elif incoming.method == b"DELETE" and job_id and not is_result:
             self._delete(connection, incoming, self._jobs.find(tenant, job_id))
         else:
             raise RejectedError(Mistake.WRONG_METHOD, "use GET, or DELETE on a job")
+
+    def _watch(self, connection: ClientConnection, incoming: Incoming, job: Job) -> None:
+        """Give the job, at its end if the client waits for that (``Prefer: wait=20``)."""
+        waits_s = min(MOST_WAIT_S, wait_s(incoming)) if job.state is None else 0.0
+        if waits_s:
+            self.watched[JobWatch(connection, incoming, job, self._now() + waits_s, self._give_job)] = None
+        else:
+            self._give_job(connection, incoming, job)
+
+    def tick(self, now: float) -> None:
+        """Called every ``tick_s`` while anybody watches a job."""
+        for watch in tuple(self.watched):
+            if watch not in watch.job.watches:
+                del self.watched[watch]
+            elif now >= watch.until:
+                del self.watched[watch]
+                watch.over()
 
     def _give_job(self, connection: ClientConnection, incoming: Incoming, job: Job) -> None:
         lines = b"" if job.state is not None else b"%b: %d\r\n" % (RETRY_AFTER, poll_after_s(job, self._now()))

@@ -323,6 +323,8 @@ class Jobs:
         self._ended[job] = None
         if job.callback is not None:
             self._voice.ended(job)
+        for watch in tuple(job.watches):
+            watch.over()
 
     def _forget(self, job: Job) -> None:
         self._open.pop(job, None)

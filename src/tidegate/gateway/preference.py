@@ -20,10 +20,16 @@ class Preference:
     """URL that is told when the job has ended."""
 
 
+def wait_s(incoming: Incoming) -> float:
+    """How long the client waits, if need be, for something better than what there is now."""
+    return _prefer(incoming)[1] if PREFER in incoming.fields else 0.0
+
+
 def preference(incoming: Incoming) -> Preference | None:
     """None: the client waits for its answer. Raises ``ValueError`` naming the header that can't be understood."""
     fields = incoming.fields
-    found = _prefer(incoming) if PREFER in fields else None
+    is_async, waits_s = _prefer(incoming) if PREFER in fields else (False, 0.0)
+    found = Preference(waits_s) if is_async else None
     if ASYNC in fields:
         said = fields[ASYNC].strip().lower()
         if said not in _YES + _NO:
@@ -36,14 +42,17 @@ def preference(incoming: Incoming) -> Preference | None:
     return found
 
 
-def _prefer(incoming: Incoming) -> Preference | None:
-    """What is unknown or makes no sense in a preference is passed over, as RFC 7240 asks."""
-    is_async, wait_s = False, 0.0
+def _prefer(incoming: Incoming) -> tuple[bool, float]:
+    """Whether a job is wanted, and the seconds to wait first.
+
+    What is unknown or makes no sense in a preference is passed over, as RFC 7240 asks.
+    """
+    is_async, waits_s = False, 0.0
     given = b",".join([value for name, value in incoming.headers if name == PREFER])
     for each in given.lower().split(b","):
         name, _, value = each.partition(b";")[0].strip().partition(b"=")
         if name.strip() == b"respond-async":
             is_async = True
         elif name.strip() == b"wait" and value.strip(b' "').isdigit():
-            wait_s = float(value.strip(b' "')[:9])
-    return Preference(wait_s) if is_async else None
+            waits_s = float(value.strip(b' "')[:9])
+    return is_async, waits_s
