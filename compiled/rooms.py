@@ -38,6 +38,7 @@ ROOMS = (
             "client_connection.py",
             "counting.py",
             "driver.py",
+            "edge_of.py",
             "engine_connection.py",
             "error_answer.py",
             "attempt.py",

@@ -100,6 +100,12 @@ class RecordingPath:
         self._decided(now, "again", request_id, decision)
         return decision
 
+    def hedge(self, request_id: int, now: float) -> Admit | None:
+        decision = self._path.hedge(request_id, now)
+        if decision is not None:
+            self._decided(now, "hedge", request_id, decision)
+        return decision
+
     def instead(self, request_id: int, cause: Outcome, now: float) -> Admit | Answer | Refuse:
         decision = self._path.instead(request_id, cause, now)
         self._decided(now, "instead", request_id, decision)

@@ -69,6 +69,7 @@ def test_what_it_teaches_the_timeouts(outcome: Outcome) -> None:
     phases = {
         Outcome.OK: {Phase.TOTAL: 1, Phase.GAP: 1, Phase.FIRST_BYTE: 0},
         Outcome.CLIENT_LEFT: {Phase.FIRST_BYTE: 1, Phase.GAP: 0, Phase.TOTAL: 0},
+        Outcome.OUTRUN: {Phase.FIRST_BYTE: 1, Phase.GAP: 0, Phase.TOTAL: 0},
         Outcome.FIRST_BYTE_TIMEOUT: {Phase.FIRST_BYTE: 1, Phase.GAP: 0, Phase.TOTAL: 0},
         Outcome.GAP_TIMEOUT: {Phase.GAP: 1, Phase.FIRST_BYTE: 0, Phase.TOTAL: 0},
         Outcome.TOTAL_TIMEOUT: {Phase.FIRST_BYTE: 0, Phase.GAP: 0, Phase.TOTAL: 0},

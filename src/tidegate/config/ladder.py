@@ -75,5 +75,6 @@ Retries = Annotated[
         floor_per_s=Field(ge=0, description="Retries earned each second, however little traffic there is."),
         most=Field(ge=1, description="Retries that can be saved up."),
         most_continuations=Field(ge=0),
+        hedge=Ranged(quantile=Field(ge=0.5, lt=1), budget=Field(gt=0, le=0.5), most_load=Field(gt=0, le=1)),
     ),
 ]

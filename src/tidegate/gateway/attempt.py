@@ -40,6 +40,13 @@ class Owner(Protocol):
     def is_paused(self) -> bool:
         """The client does not keep up."""
 
+    @property
+    def is_raced(self) -> bool:
+        """Two attempts run, and nothing has come of either."""
+
+    def win(self, attempt: Attempt) -> None:
+        """Of two attempts, this one answers first."""
+
     def relay_for(self, attempt: Attempt, reader: ResponseReader) -> Relay:
         """What carries the answer that has begun."""
 
@@ -142,15 +149,17 @@ class Attempt:
 
     def answer_read(self, reader: ResponseReader) -> None:
         """Part of ``engine_connection.Asker``."""
-        relay = self.relay
+        relay, owner = self.relay, self._owner
         if relay is None:
-            relay = self.relay = self._owner.relay_for(self, reader)
+            relay = self.relay = owner.relay_for(self, reader)
+        if owner.is_raced and reader.pieces and reader.status < 400:
+            owner.win(self)
         if relay.take(reader) and not self.has_token:
             self.has_token = True
             if self.permit is not None:
                 self._shared.driver.first_token(self.permit, relay.last_read_at)
         if relay.is_failed:
-            self._owner.attempt_ended_by_engine(self)
+            owner.attempt_ended_by_engine(self)
 
     def answer_complete(self, reader: ResponseReader) -> None:
         """Part of ``engine_connection.Asker``."""
@@ -160,6 +169,8 @@ class Attempt:
         owner = self._owner
         if self.relay is None and reader.status < 400 and not owner.reply.has_head and is_json(reader.head):
             # Most answers come in one read and need no relay.
+            if owner.is_raced:
+                owner.win(self)
             owner.finish_whole(self, reader.status, reader.head, b"".join(reader.pieces), now)
             return
         self.answer_read(reader)

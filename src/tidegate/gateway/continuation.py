@@ -19,6 +19,7 @@ from tidegate.gateway.routes import CHAT, COMPLETIONS, Route
 from tidegate.gateway.seam import Seam
 from tidegate.gateway.transcript import Transcript
 from tidegate.policy.decisions import Alteration
+from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.wire.body import Body
 from tidegate.wire.chunks import DONE, data_of, events_in, without_token_ids
 from tidegate.wire.sse import EventScan
@@ -64,9 +65,9 @@ def terms_of(mode: str, kinds: set[str], replicas: int, context_tokens: int | No
     return Terms(mode, kind, context_tokens) if kind in ("llamacpp", "vllm") else None
 
 
-def continuation_for(terms: Terms, body: Body | None, route: Route) -> Continuation | None:
+def continuation_for(terms: Terms | None, body: Body | None, route: Route) -> Continuation | None:
     """What is kept of one stream; None where it could not be continued however far it came."""
-    if body is None or not terms.allow(route):
+    if body is None or terms is None or not terms.allow(route):
         return None
     if terms.is_exact and continued_body.objection(body.edited({}), is_exact=True):
         # Its token ids would be asked for in vain.
@@ -166,6 +167,14 @@ class Continuation:
         return (prompt_tokens, output_tokens) if seam is None else seam.counted(prompt_tokens, output_tokens)
 
     # ---- when it is cut ---------------------------------------------------------------------
+
+    def takes(self, outcome: Outcome, *, has_forwarded: bool) -> bool:
+        """An attempt that ended so may be followed by one that goes on. ``has_forwarded``: the client has a part."""
+        effect = EFFECTS[outcome]
+        if has_forwarded:
+            return effect.resume
+        # What a whole answer is worth in the middle of a stream, another replica would not say either.
+        return bool(self.count) and effect.retry and outcome is not Outcome.INVALID_OUTPUT
 
     def may_go_on(self, alteration: Alteration | None) -> bool:
         """Another replica could go on with this answer; if not, ``why_not`` says why. ``alteration``: of the call, as

@@ -178,6 +178,10 @@ class Driver:
             self._advance()
         return None
 
+    def hedge(self, request_id: int, now: float) -> Admit | None:
+        """Ask for a second attempt beside one that is late."""
+        return self._path.hedge(request_id, now)
+
     def instead(self, request_id: int, cause: Outcome, now: float, applicant: Applicant) -> bool:
         """Ask the ladder, after ``settle``, for what can be given instead of a failed attempt. It comes by callback,
         at once; False: there is nothing, and the client is told of the failure."""

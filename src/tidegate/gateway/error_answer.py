@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.gateway.judgement import shown_error
+from tidegate.gateway.relay import Relay
+from tidegate.gateway.reply import JSON_LINE, Reply, header_lines
 from tidegate.policy.decisions import Answer, Reason, Refuse
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.output.problem import Finding
 from tidegate.wire import header_names as names
 from tidegate.wire.errors import FAILURES, OUTPUTS, REFUSALS, retry_headers
+from tidegate.wire.responses import header_pairs
+from tidegate.wire.sse import error_event
 
 RETRYABLE = frozenset(
     {Outcome.PUSHBACK, Outcome.CONNECT_FAILED, Outcome.ENGINE_ERROR, Outcome.SHUTDOWN, Outcome.INVALID_OUTPUT}
@@ -79,3 +83,24 @@ def engines_own(
     if not own and outcome in RETRYABLE:
         own = retry_headers(retry_after_s)
     return ErrorAnswer(status, outcome.value, shown_error(status, body, outcome), own)
+
+
+def of_attempt(
+    outcome: Outcome, detail: str, relay: Relay | None, body: bytes | None, retry_after_s: float | None
+) -> ErrorAnswer:
+    """The attempt failed; ``body``: of an error that the engine itself gave."""
+    if relay is None or body is None:
+        return failed(outcome, detail, retry_after_s)
+    return engines_own(outcome, relay.status, header_pairs(relay.head), body, retry_after_s)
+
+
+def tell(error: ErrorAnswer, reply: Reply, relay: Relay | None, own_lines: bytes) -> None:
+    """Send an error in whatever form the client can still take it."""
+    if not reply.has_head:
+        reply.whole(error.status, JSON_LINE + header_lines(error.headers) + own_lines, error.body)
+    elif relay is None or relay.scan is not None or relay.held is not None:
+        # An event that was cut in the middle must be ended, or ours would become part of it.
+        is_open = relay is not None and relay.is_cut_open
+        reply.end((b"\n\n" if is_open else b"") + error_event(error.body))
+    else:
+        reply.break_off()

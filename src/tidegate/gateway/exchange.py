@@ -11,25 +11,24 @@ from tidegate.gateway import error_answer
 from tidegate.gateway.attempt import Attempt
 from tidegate.gateway.call import Call
 from tidegate.gateway.continuation import Continuation, continuation_for
+from tidegate.gateway.edge_of import edge_of
 from tidegate.gateway.error_answer import ErrorAnswer
 from tidegate.gateway.own_lines import attempt_lines
 from tidegate.gateway.relay import Relay, passed_lines
-from tidegate.gateway.reply import JSON_LINE, STREAM_LINES, Reply, header_lines
+from tidegate.gateway.reply import JSON_LINE, Reply, header_lines
 from tidegate.gateway.running import Client
 from tidegate.gateway.shared import Shared
 from tidegate.gateway.watching import Watch, action_on, outcome_on, whole_finding
-from tidegate.lens.edge import Edge
 from tidegate.policy.decisions import Admit, Answer, Reason, Refuse, Wait
 from tidegate.policy.outcomes import EFFECTS, Outcome
 from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.output.problem import Action, Finding
-from tidegate.policy.request import Request
+from tidegate.policy.request import NEVER, Request
 from tidegate.wire.header_names import OUTPUT
-from tidegate.wire.responses import ResponseReader, header_pairs
-from tidegate.wire.sse import DONE_EVENT, HEARTBEAT, error_event
+from tidegate.wire.responses import ResponseReader
+from tidegate.wire.sse import DONE_EVENT
 
 _OK = Outcome.OK
-
 MOST_KEPT_BYTES = 64 * 1024
 """Of an answer that may be served again."""
 
@@ -46,6 +45,7 @@ class Exchange:
         "_finding",
         "_has_waited",
         "_may_repeat",
+        "_rival",
         "_shared",
         "_watch",
         "call",
@@ -65,11 +65,12 @@ class Exchange:
         self.ticket: int | None = None
         self._attempt: Attempt | None = None
         """The latest; it may be over."""
+        self._rival: Attempt | None = None
+        """Runs beside it, and the first of the two to answer wins."""
         self._attempts = 0
         self._has_waited = False
         self._may_repeat = True
         self.is_paused = False
-        """The client does not keep up."""
         self._beat_at = request.arrived_at
         self._code = ""
         self._watch: Watch | None = None
@@ -91,8 +92,10 @@ class Exchange:
     def on_decision(self, decision: Admit | Answer | Refuse) -> None:
         self.ticket = None
         if isinstance(decision, Admit):
-            if self._shared.continued and self._attempt is None:
-                self._keep()
+            if self._shared.continued and self._attempt is None and self.request.streaming:
+                # Have it kept as it goes out, if it may go on elsewhere.
+                terms = self._shared.continued.get(self.request.upstream)
+                self.call.continuation = continuation_for(terms, self.call.body, self.call.route)
             self._attempts += 1
             attempt = self._attempt = Attempt(self, self._shared, decision)
             attempt.begin()
@@ -104,17 +107,41 @@ class Exchange:
         else:
             self._serve(decision)
 
-    def _keep(self) -> None:
-        """Have a stream kept as it goes out, if it may go on elsewhere."""
-        request, call = self.request, self.call
-        terms = self._shared.continued.get(request.upstream)
-        if terms is not None and request.streaming:
-            call.continuation = continuation_for(terms, call.body, call.route)
-
     def _serve(self, answer: Answer) -> None:
         headers = error_answer.stored_headers(answer)
         self.reply.whole(200, JSON_LINE + header_lines(headers) + self._own_lines(None), answer.body)
         self._close(self._shared.driver.now())
+
+    # ---- a second attempt beside the first --------------------------------------------------
+
+    def _hedge(self, attempt: Attempt, now: float) -> None:
+        attempt.admit.permit.hedge_at = NEVER
+        # A stream that is kept to go on elsewhere is kept once.
+        admit = None if self.call.continuation is not None else self._shared.driver.hedge(self.request.id, now)
+        if admit is not None:
+            self._attempts += 1
+            rival = self._rival = Attempt(self, self._shared, admit)
+            rival.begin()
+
+    @property
+    def is_raced(self) -> bool:
+        """Part of ``attempt.Owner``."""
+        return self._rival is not None
+
+    def win(self, attempt: Attempt) -> None:
+        """Part of ``attempt.Owner``."""
+        loser, relay = self._part(attempt), attempt.relay
+        self._attempt = attempt
+        watch = None if relay is None else relay.watch
+        self._watch = watch if isinstance(watch, Watch) else None
+        if loser is not None:
+            loser.settle(Outcome.OUTRUN, self._shared.driver.now(), still_running=loser.abort())
+
+    def _part(self, attempt: Attempt) -> Attempt | None:
+        """The other one of two; from here on there is one."""
+        other = self._rival if attempt is self._attempt else self._attempt
+        self._rival = None
+        return other
 
     # ---- what an attempt comes to -----------------------------------------------------------
 
@@ -171,13 +198,6 @@ class Exchange:
             self._tell(error_answer.bad_output(finding))
         self._close(now)
 
-    def _stop_writing(self, attempt: Attempt, finding: Finding, *, still_running: bool) -> None:
-        """What the engine writes is of no use."""
-        now = self._shared.driver.now()
-        attempt.settle(Outcome.INVALID_OUTPUT, now, still_running=still_running)
-        self._tell(error_answer.bad_output(finding))
-        self._close(now)
-
     def attempt_done(self, attempt: Attempt, outcome: Outcome, now: float) -> None:
         """Part of ``attempt.Owner``."""
         watch = self._watch
@@ -189,11 +209,13 @@ class Exchange:
 
     def attempt_ended_by_engine(self, attempt: Attempt) -> None:
         """Part of ``attempt.Owner``. A [DONE] after the engine's own error event would hide the failure."""
-        still_running, watch = attempt.abort(), self._watch
+        still_running, watch, now = attempt.abort(), self._watch, self._shared.driver.now()
         if watch is not None and watch.finding is not None and watch.is_stopped:
-            self._stop_writing(attempt, watch.finding, still_running=still_running)
+            # What the engine writes is of no use.
+            attempt.settle(Outcome.INVALID_OUTPUT, now, still_running=still_running)
+            self._tell(error_answer.bad_output(watch.finding))
+            self._close(now)
             return
-        now = self._shared.driver.now()
         outcome = Outcome.CUT if attempt.has_token else Outcome.ENGINE_ERROR
         kept, relay = self.call.continuation, attempt.relay
         if kept is not None and not kept.is_clients_fault and self._goes_on(kept, attempt, outcome, now):
@@ -213,16 +235,20 @@ class Exchange:
         *,
         still_running: bool = False,
     ) -> None:
-        """Part of ``attempt.Owner``: try elsewhere, or tell the client."""
+        """Part of ``attempt.Owner``: leave it to the other of two, try elsewhere, or tell the client."""
         relay, driver = attempt.relay, self._shared.driver
         now = driver.now()
+        if self._rival is not None:
+            attempt.settle(outcome, now, still_running=still_running)
+            self._attempt = self._part(attempt)
+            return
         kept = self.call.continuation
         if kept is not None:
             if self._goes_on(kept, attempt, outcome, now, still_running=still_running):
                 return
             detail = kept.added_to(detail)
         attempt.settle(outcome, now, still_running=still_running)
-        retry_after_s: float | None = None
+        retry_after_s = None
         if self._may_repeat and EFFECTS[outcome].retry and not (relay is not None and relay.has_forwarded):
             self._may_repeat = False
             refusal = driver.again(self.request.id, outcome, now, self)
@@ -231,10 +257,7 @@ class Exchange:
             retry_after_s = refusal.retry_after_s
         if self._is_mended(attempt, outcome, now):
             return
-        if relay is None or body is None:
-            self._tell(error_answer.failed(outcome, detail, retry_after_s))
-        else:
-            self._tell(error_answer.engines_own(outcome, relay.status, header_pairs(relay.head), body, retry_after_s))
+        self._tell(error_answer.of_attempt(outcome, detail, relay, body, retry_after_s))
         self._close(now)
 
     def _is_mended(self, attempt: Attempt, outcome: Outcome, now: float) -> bool:
@@ -250,19 +273,14 @@ class Exchange:
     ) -> bool:
         """A stream whose attempt ends with ``outcome`` is complete all the same, or goes on elsewhere. False: it is
         not settled, unless that was tried."""
-        relay, admit, effect = attempt.relay, attempt.admit, EFFECTS[outcome]
-        if relay is None or not relay.has_forwarded:
-            # What a whole answer is worth in the middle of a stream, another replica would not say either.
-            if not kept.count or not effect.retry or outcome is Outcome.INVALID_OUTPUT:
-                return False
-        elif not effect.resume:
+        relay = attempt.relay
+        if not kept.takes(outcome, has_forwarded=relay is not None and relay.has_forwarded):
             return False
-        elif kept.is_complete:
+        if relay is not None and relay.has_forwarded and kept.is_complete:
             relay.end_with(DONE_EVENT)
             self.attempt_done(attempt, Outcome.OK, now)
             return True
-        # The rest would not be asked of the model that the ladder chose.
-        if admit.permit.upstream != self.request.upstream or not kept.may_go_on(admit.alteration):
+        if not kept.may_go_on(attempt.admit.alteration):
             return False
         attempt.settle(outcome, now, still_running=still_running)
         self._may_repeat = False
@@ -273,18 +291,8 @@ class Exchange:
 
     def _tell(self, error: ErrorAnswer) -> None:
         """Send an error in whatever form the client can still take it."""
-        reply, relay = self.reply, self._relay
         self._code = error.code
-        if not reply.has_head:
-            reply.whole(
-                error.status, JSON_LINE + header_lines(error.headers) + self._own_lines(self._attempt), error.body
-            )
-        elif relay is None or relay.scan is not None or relay.held is not None:
-            # An event that was cut in the middle must be ended, or ours would become part of it.
-            is_open = relay is not None and relay.is_cut_open
-            reply.end((b"\n\n" if is_open else b"") + error_event(error.body))
-        else:
-            reply.break_off()
+        error_answer.tell(error, self.reply, self._relay, self._own_lines(self._attempt))
 
     @property
     def _relay(self) -> Relay | None:
@@ -300,8 +308,9 @@ class Exchange:
         now = self._shared.driver.now()
         if self.ticket is not None:
             self._shared.driver.cancel(self.ticket)
-        elif self._attempt is not None:
-            self._attempt.settle(Outcome.CLIENT_LEFT, now, still_running=self._attempt.abort())
+        for attempt in (self._rival, self._attempt):
+            if attempt is not None:
+                attempt.settle(Outcome.CLIENT_LEFT, now, still_running=attempt.abort())
         self._close(now)
 
     def pause(self) -> None:
@@ -321,8 +330,12 @@ class Exchange:
         attempt = self._attempt
         if attempt is not None:
             attempt.tick(now)
+            if self._rival is not None:
+                self._rival.tick(now)
             if self.is_over or attempt.has_token:
                 return
+            if now >= attempt.admit.permit.hedge_at:
+                self._hedge(attempt, now)
         if self.request.streaming:
             self._beat(now)
 
@@ -332,13 +345,9 @@ class Exchange:
         if not interval_s or now - self._beat_at < interval_s or not self.call.route.is_known:
             return
         relay = self._relay
-        if relay is not None and (relay.scan is None or not relay.scan.is_between_events):
-            return
-        self._beat_at = now
-        if self.reply.has_head:
-            self.reply.piece(HEARTBEAT)
-        else:
-            self.reply.open(200, STREAM_LINES + self._own_lines(self._attempt), None, HEARTBEAT)
+        if relay is None or (relay.scan is not None and relay.scan.is_between_events):
+            self._beat_at = now
+            self.reply.beat(b"" if self.reply.has_head else self._own_lines(self._attempt))
 
     def refuse_waiting(self) -> None:
         """The process drains: what stands in the queue is refused now."""
@@ -352,6 +361,8 @@ class Exchange:
     def stop(self) -> None:
         """The process ends: what still runs is cut, and says so."""
         self.refuse_waiting()
+        if self._rival is not None:
+            self.win(self._rival)
         attempt = self._attempt
         if attempt is not None and attempt.permit is not None:
             self._may_repeat = False
@@ -377,23 +388,12 @@ class Exchange:
         if watch is not None and watch.finding is not None and attempt is not None:
             finding = watch.finding
             shared.journal.metrics.observe_output(attempt.admit.permit.replica, finding.problem.value)
-        status, code, gap_s = reply.status, self._code, 0.0
-        if attempt is not None and attempt.relay is not None and attempt.has_token:
-            gap_s = attempt.relay.worst_gap_s
-        edge = Edge(
-            call.request_id.decode("latin-1"), call.route.path, status, code, code != "" and status == 200, gap_s
-        )
-        if finding is not None:
-            edge.output_problem = finding.problem.value
-        kept = call.continuation
-        if kept is not None and kept.joined:
-            edge.continuations, edge.continued_from = kept.joined, kept.first_replica
+        edge = edge_of(call, reply.status, self._code, attempt, "" if finding is None else finding.problem.value)
         record = shared.driver.close(self.request.id, now)
         if refused is not None:
             record.refused, record.outcome = refused, None
         if call.altered and record.degraded is None and record.attempts:
             record.degraded = call.altered
-        edge.input_problem = call.input_problem
         shared.journal.closed(record, edge)
         if client is not None:
             client.exchange_over(reply.keeps_alive, now)

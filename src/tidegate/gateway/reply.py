@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 
+from tidegate.wire.sse import HEARTBEAT
+
 _STATUS_LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus}
 _CLOSE = b"connection: close\r\n"
 _KEEP = b"connection: keep-alive\r\n"
@@ -61,6 +63,13 @@ class Reply:
     def piece(self, data: bytes) -> None:
         """Send a further piece; ``data`` is not empty."""
         self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+
+    def beat(self, headers: bytes) -> None:
+        """Show that a stream lives though nothing has come; ``headers``: for the head, if that is not sent."""
+        if self.has_head:
+            self.piece(HEARTBEAT)
+        else:
+            self.open(200, STREAM_LINES + headers, None, HEARTBEAT)
 
     def end(self, last: bytes = b"") -> None:
         """Send what is left and end the body."""

@@ -52,6 +52,7 @@ ENDED: dict[Outcome, str] = {
     Outcome.GAP_TIMEOUT: "The engine fell silent in the middle of the answer.",
     Outcome.TOTAL_TIMEOUT: "The answer was not complete within the time for the whole request.",
     Outcome.INVALID_OUTPUT: "The engine's output did not pass its check.",
+    Outcome.OUTRUN: "Another attempt of the same request answered first.",
     Outcome.SHUTDOWN: "The gateway stopped before the answer was complete.",
 }
 

@@ -13,7 +13,7 @@ from tidegate.policy.outcomes import EFFECTS, LimitSignal, Outcome, Verdict
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.record import Record
 from tidegate.policy.replica import Replica
-from tidegate.policy.request import Request
+from tidegate.policy.request import NEVER, Request
 from tidegate.policy.timeouts import Phase, Timeouts, timing_key
 from tidegate.policy.upstream import Upstream
 
@@ -32,7 +32,7 @@ FEW_TOKENS = 8
 # A look into an Enum class costs about a microsecond in Python 3.11, and these are needed for every request.
 _CLOSED = State.CLOSED
 _OK, _BAD, _DROP, _SAMPLE = Outcome.OK, Verdict.BAD, LimitSignal.DROP, LimitSignal.SAMPLE
-_CONNECT_FAILED, _PUSHBACK = Outcome.CONNECT_FAILED, Outcome.PUSHBACK
+_CONNECT_FAILED, _PUSHBACK, _OUTRUN = Outcome.CONNECT_FAILED, Outcome.PUSHBACK, Outcome.OUTRUN
 _RESERVED, _USED = PermitState.RESERVED, PermitState.USED
 _ABORTING, _SETTLED = PermitState.ABORTING, PermitState.SETTLED
 
@@ -88,6 +88,7 @@ class Attempts:
             total_by,
             key,
             cached_tokens=record.cached_tokens,
+            hedge_at=now + allowed.late_s if request.streaming else NEVER,
         )
 
     def first_token(self, permit: Permit, record: Record, now: float) -> None:
@@ -98,7 +99,8 @@ class Attempts:
         # A continued stream had its first token long ago.
         is_first = record.first_token_at == 0.0
         if is_first:
-            record.first_token_at = now
+            # Of two that ran at once, this one answers.
+            record.first_token_at, record.replica = now, permit.replica
         if record.request.streaming and replica.may_learn(now):
             predicted_s = replica.first_token.predict_s(permit.pending_tokens)
             replica.limit.record(_SAMPLE, seconds, predicted_s, now)
@@ -151,7 +153,7 @@ class Attempts:
             self.marks.note_timeout(record.request, now)
         elif self.marks.is_counting and outcome is _OK:
             self.marks.note_success(record.request)
-        if record.first_token_at == 0.0:
+        if record.first_token_at == 0.0 and outcome is not _OUTRUN:
             closing.judge_margin(self.margin, record, now)
         replica.let_go(permit, still_running=still_running, now=now)
         if still_running:

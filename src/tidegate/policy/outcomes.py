@@ -30,6 +30,8 @@ class Outcome(StrEnum):
     GAP_TIMEOUT = "gap_timeout"
     TOTAL_TIMEOUT = "total_timeout"
     INVALID_OUTPUT = "invalid_output"
+    OUTRUN = "outrun"
+    """Another attempt of the same request answered first: never the last outcome of a request."""
     SHUTDOWN = "shutdown"
     """We stopped before the answer was complete."""
 
@@ -106,5 +108,6 @@ EFFECTS: dict[Outcome, Effect] = {
     Outcome.GAP_TIMEOUT: Effect(_B, _DROP, _C, _SETTLE, False, True, True),
     Outcome.TOTAL_TIMEOUT: Effect(_S, _IGNORE, _C, _SETTLE, False, True),
     Outcome.INVALID_OUTPUT: Effect(_B, _IGNORE, _N, _SETTLE, True, False, mend=True),
+    Outcome.OUTRUN: Effect(_S, _IGNORE, _C, _SETTLE, False, False),
     Outcome.SHUTDOWN: Effect(_S, _IGNORE, _N, _SETTLE, False, False),
 }

@@ -18,6 +18,7 @@ from tidegate.policy.decisions import Admit, Answer, Decision, Reason, Refuse, V
 from tidegate.policy.descent import Descent
 from tidegate.policy.dispatch import Dispatch
 from tidegate.policy.elsewhere import Elsewhere
+from tidegate.policy.hedging import Hedging
 from tidegate.policy.ladder import Ladder
 from tidegate.policy.margin import Margin
 from tidegate.policy.marks import Marks
@@ -64,7 +65,8 @@ class Path:
         self.descent = Descent(self.ladder, self.marks, self.quota, self.waiting)
         self.repeats = Repeats()
         self.attempts = Attempts(self.timeouts, self.margin, self.marks)
-        self.placement = Placement(self.attempts, self.allowance, config.slots)
+        self.hedging = Hedging(config.retries.hedge)
+        self.placement = Placement(self.attempts, self.allowance, self.hedging, config.slots)
         self.dispatch = Dispatch(self.upstreams, self.descent, self.placement, self.waiting)
         self._open = self.dispatch.open
         self._tickets = self.dispatch.tickets
@@ -223,6 +225,24 @@ class Path:
             record.refused = before
         return decision
 
+    def hedge(self, request_id: int, now: float) -> Admit | None:
+        """A second attempt beside one whose ``hedge_at`` has come, on another replica. None: not now. The driver
+        settles the one that comes second with ``OUTRUN``."""
+        record = self._open[request_id]
+        request = record.request
+        upstream = self.upstreams.get(request.upstream)
+        if upstream is None or record.live_permits != 1 or record.first_token_at:
+            return None
+        if not self.hedging.may(upstream.load()):
+            return None
+        output_tokens = upstream.reserved_output(request)
+        replica = upstream.choose(request, output_tokens, now, record.replica)
+        if not isinstance(replica, Replica):
+            return None
+        self.hedging.spend()
+        record.hedges += 1
+        return self.placement.place(record, upstream, replica, output_tokens, now)
+
     def settle(
         self,
         permit: Permit,
@@ -307,7 +327,8 @@ class Path:
         self.quota.reconfigure(change.quota, change.tenants, change.models)
         self.margin.reconfigure(change.margin)
         self.oversight.reconfigure(change, now)
-        self.timeouts.reconfigure(change.timeouts)
+        hedge = self.hedging.config = change.retries.hedge
+        self.timeouts.reconfigure(change.timeouts, hedge.quantile if hedge.enabled else None)
         self.ladder.reconfigure(change.ladder, change.models.ladders)
         self.placement.slots = change.slots
         for record in self._open.values():
@@ -338,6 +359,7 @@ class Path:
             "waiting": len(self._tickets),
             **self.attempts.view(now),
             "retry_allowance": self.allowance.left,
+            "hedges": self.hedging.made,
             **self.oversight.view(now),
             "cache": self.ladder.answers.view(),
             **snapshot.view(self.upstreams, now),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tidegate.policy.request import NEVER
 from tidegate.policy.timeouts import Key
 
 
@@ -67,6 +68,9 @@ class Permit:
     """Held in the replica's slot group, if it has one."""
     cached_tokens: int = 0
     """Of the prompt, what the replica was expected to hold already."""
+
+    hedge_at: float = NEVER
+    """If no first byte has come by then, it is time for a second attempt beside this one."""
 
     def is_outgrown_by(self, output_tokens: int) -> bool:
         """So many tokens, of all sequences, are more than was reserved for."""

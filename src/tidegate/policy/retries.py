@@ -7,7 +7,9 @@ three blind retries would quadruple it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from tidegate.policy.hedging import HedgeConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,7 @@ class RetriesConfig:
     most: float = 100.0
     most_continuations: int = 2
     """How often one stream may be continued on another replica; each costs a retry."""
+    hedge: HedgeConfig = field(default=HedgeConfig())
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= 1 or self.floor_per_s < 0 or self.most < 1 or self.most_continuations < 0:

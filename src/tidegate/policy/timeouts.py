@@ -16,6 +16,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tidegate.policy.request import NEVER
 from tidegate.policy.sketch import Sketch, quantile
 
 
@@ -65,6 +66,8 @@ class Allowed:
     first_byte_s: float
     gap_s: float
     total_s: float
+    late_s: float = NEVER
+    """A first byte that takes longer is among the latest of its kind. NEVER: nobody asks, or too little is known."""
 
     def of(self, phase: Phase) -> float:
         return {Phase.FIRST_BYTE: self.first_byte_s, Phase.GAP: self.gap_s, Phase.TOTAL: self.total_s}[phase]
@@ -95,10 +98,12 @@ class Timeouts:
     below them, added up when a timeout is worked out, at most once a second and key.
     """
 
-    __slots__ = ("_allowed", "_learned", "config")
+    __slots__ = ("_allowed", "_learned", "config", "late_quantile")
 
     def __init__(self, config: TimeoutsConfig) -> None:
         self.config = config
+        self.late_quantile: float | None = None
+        """Of first bytes, from which one is late; None: nobody asks."""
         self._learned: OrderedDict[Key, _Learned] = OrderedDict()
         self._allowed: dict[Key, tuple[float, Allowed]] = {}
 
@@ -127,8 +132,8 @@ class Timeouts:
         if learned.timed_out <= self.config.freeze_share and not shortens:
             learned.sketches[phase].add(seconds, now)
 
-    def reconfigure(self, config: TimeoutsConfig) -> None:
-        self.config = config
+    def reconfigure(self, config: TimeoutsConfig, late_quantile: float | None = None) -> None:
+        self.config, self.late_quantile = config, late_quantile
         self._allowed.clear()
 
     def _add(self, key: Key) -> _Learned:
@@ -145,21 +150,29 @@ class Timeouts:
             self._phase_s(key, Phase.FIRST_BYTE, config.first_byte, now),
             self._phase_s(key, Phase.GAP, config.gap, now),
             self._phase_s(key, Phase.TOTAL, config.total, now),
+            NEVER if self.late_quantile is None else self._late_s(key, self.late_quantile, now),
         )
+
+    def _late_s(self, key: Key, q: float, now: float) -> float:
+        for width in range(len(key), 0, -1):
+            late_s = self._quantile_s(key[:width], Phase.FIRST_BYTE, q, now)
+            if late_s is not None:
+                return late_s
+        return NEVER
 
     def _phase_s(self, key: Key, phase: Phase, bounds: PhaseConfig, now: float) -> float:
         if not self.config.enabled:
             return bounds.default_s
         for width in range(len(key), 0, -1):
-            p90_s = self._p90_s(key[:width], phase, now)
+            p90_s = self._quantile_s(key[:width], phase, 0.9, now)
             if p90_s is not None:
                 return min(bounds.ceiling_s, max(bounds.floor_s, self.config.multiplier * p90_s))
         return bounds.default_s
 
-    def _p90_s(self, prefix: tuple[str | int, ...], phase: Phase, now: float) -> float | None:
+    def _quantile_s(self, prefix: tuple[str | int, ...], phase: Phase, q: float, now: float) -> float | None:
         """Over all keys that begin so; None while they hold fewer than ``min_samples``."""
         below = [learned.sketches[phase] for key, learned in self._learned.items() if key[: len(prefix)] == prefix]
-        return quantile(below, 0.9, now, self.config.min_samples)
+        return quantile(below, q, now, self.config.min_samples)
 
 
 def timing_key(upstream: str, service_class: str, prompt_tokens: int) -> Key:
