@@ -11,10 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.policy.machine import Events, replica_config
 from tidegate.policy.balance.balancer import MOST_SCANNED
 from tidegate.policy.breaker import State
-from tidegate.policy.change import Drain
+from tidegate.policy.change import Drain, LiftMark, SetMark
 from tidegate.policy.classes import ClassConfig, ClassesConfig
 from tidegate.policy.decisions import Admit
-from tidegate.policy.marks import Mark, MarkKind
+from tidegate.policy.marks import OUTLIER, Mark, MarkKind
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path import Path
 from tidegate.policy.path_config import PathConfig
@@ -83,6 +83,25 @@ class PathMachine(RuleBasedStateMachine):
     def mark(self, kind: MarkKind, seconds: float) -> None:
         key = {MarkKind.SESSION: "s1", MarkKind.TENANT: "t1", MarkKind.MODEL: "b"}.get(kind, "nobody")
         self.events.path.marks.add(Mark(kind, key, "blocked", self.events.now + seconds, "asked for"), self.events.now)
+
+    @rule(
+        name=st.sampled_from(["a1", "a2", "b1"]), seconds=st.floats(0.1, 30.0), reason=st.sampled_from(["x", OUTLIER])
+    )
+    def set_a_replica_aside(self, name: str, seconds: float, reason: str) -> None:
+        path = self.events.path
+        if any(each.name == name for upstream in path.upstreams.values() for each in upstream.replicas):
+            path.apply(SetMark(MarkKind.REPLICA, name, seconds, reason, "asked for"), self.events.now)
+            self.events.advance()
+
+    @rule(name=st.sampled_from(["a1", "a2", "b1"]))
+    def take_a_replica_back(self, name: str) -> None:
+        self.events.path.apply(LiftMark(MarkKind.REPLICA, name), self.events.now)
+        self.events.advance()
+
+    @rule()
+    def patrol(self) -> None:
+        self.events.path.oversight.patrol(self.events.now)
+        self.events.advance()
 
     @rule()
     def what_is_kept_over_a_restart_is_what_was(self) -> None:
