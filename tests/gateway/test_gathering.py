@@ -28,6 +28,8 @@ from tests.gateway.stand import (
 )
 from tidegate.gateway.settings import Endpoint
 from tidegate.policy.outcomes import Outcome
+from tidegate.policy.output.output_config import OutputConfig
+from tidegate.policy.output.problem import Action
 from tidegate.policy.reading import Capacity
 from tidegate.testing.memory_transport import every
 from tidegate.testing.virtual_loop import run_virtually
@@ -159,5 +161,36 @@ def test_a_client_that_leaves_ends_the_stream_at_the_engine() -> None:
             await at.until(lambda: engine.left == 1)
             assert at.rows[0].outcome is Outcome.CLIENT_LEFT
             await at.until(lambda: at.permits == 0)
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("action", [Action.STOP, Action.DEGRADE])
+def test_an_answer_that_will_be_an_error_anyhow_is_not_written_to_its_end(action: Action) -> None:
+    async def main() -> None:
+        engine = Engine([STREAM_HEAD, *[each for _ in range(5000) for each in (0.01, chunk(event("no, ")))]])
+        with stand(engine, output=OutputConfig(repetitive=action)) as at:
+            got = await at.ask(post(chat()))
+            assert (got.status, got.error["code"]) == (502, "output_repetitive")
+            await at.until(lambda: engine.left == 1)
+            await at.until(lambda: at.permits == 0)
+            (row,) = at.rows
+            assert (row.outcome, row.output_problem) == (Outcome.INVALID_OUTPUT, "output_repetitive")
+            assert 256 <= row.output_tokens < 300
+            assert at.polled == ["r0"]
+
+    run_virtually(main())
+
+
+def test_where_the_client_would_get_it_all_the_same_it_is_written_to_its_end() -> None:
+    async def main() -> None:
+        steps: list[Step] = [STREAM_HEAD, *[chunk(event("no, "))] * 600, chunk(usage_event(7, 600) + DONE) + STREAM_END]
+        with stand(Engine(steps)) as at:
+            got = await at.ask(post(chat()))
+            assert got.headers[b"x-tidegate-output"] == b"output_repetitive"
+            assert json.loads(got.body)["choices"][0]["message"]["content"] == "no, " * 600
+        broken: list[Step] = [STREAM_HEAD, *[chunk(b"data: {\n\n")] * 40, 0.1, chunk(DONE) + STREAM_END]
+        with stand(Engine(broken), output=OutputConfig(garbled=Action.STOP)) as at:
+            assert (await at.ask(post(chat()))).error["code"] == "engine_error"
 
     run_virtually(main())

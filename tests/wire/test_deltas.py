@@ -149,3 +149,9 @@ def test_events_without_text_teach_nothing() -> None:
         deltas.read(event(delta("a")))
         with pytest.raises(ProtocolError):
             deltas.read(event(delta("a")) + bad)
+
+
+def test_a_text_that_seems_to_hold_a_quote_is_an_event_of_another_form() -> None:
+    usual = event(delta("a"))
+    odd = usual.replace(b'"content": "a"', b'"content": "b", "x": "c"')
+    assert read_all([usual, usual + odd, usual])[0] == "aaba"

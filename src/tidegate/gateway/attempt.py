@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tidegate.gateway.call import Call
-from tidegate.gateway.engine_connection import EngineConnection
-from tidegate.gateway.gathering import Gathering
+from tidegate.gateway.engine_connection import Asker, EngineConnection
+from tidegate.gateway.gathering import WHOLE_HEAD, Gathering
 from tidegate.gateway.judgement import outcome_of, overdue
 from tidegate.gateway.relay import Relay, is_json
 from tidegate.gateway.reply import Reply
@@ -78,8 +78,10 @@ class Attempt:
         "_dial",
         "_engine",
         "_has_resent",
+        "_is_cut_short",
         "_owner",
         "_shared",
+        "_written_tokens",
         "admit",
         "has_token",
         "permit",
@@ -101,6 +103,9 @@ class Attempt:
         self._dial = 0
         """Numbers dials, so that a connection which comes too late is known."""
         self._has_resent = False
+        self._is_cut_short = False
+        """The engine was told to stop in the middle of an answer that was of no use."""
+        self._written_tokens = 0
 
     def begin(self) -> None:
         """Send the request, as soon as there is a connection."""
@@ -137,7 +142,9 @@ class Attempt:
         self._engine = engine
         call, driver = owner.call, self._shared.driver
         is_gathered = pool.gathers and call.may_be_gathered
-        asker = Gathering(self, driver.now) if is_gathered else self
+        asker: Asker = self
+        if is_gathered:
+            asker = Gathering(self, driver.now, self._shared.outputs.guard(admit.permit.upstream, call, driver.now()))
         left_s = until_deadline_s(owner.request, driver.now)
         engine.send(asker, call.bytes_for(pool, admit.alteration, admit.permit.service_class, left_s))
         if owner.is_paused:
@@ -210,6 +217,11 @@ class Attempt:
         self._engine = None
         self._owner.finish_whole(self, status, head, body, now)
 
+    def finish_early(self, status: int, body: bytes, written_tokens: int, now: float) -> None:
+        """Part of ``gathering.Client``."""
+        self._is_cut_short, self._written_tokens = self.abort(), written_tokens
+        self._owner.finish_whole(self, status, WHOLE_HEAD, body, now)
+
     def _finish_held(self, relay: Relay, now: float) -> None:
         body, owner = relay.whole_body(), self._owner
         if relay.status >= 400:
@@ -269,6 +281,8 @@ class Attempt:
         prompt_tokens = output_tokens = worst_gap_s = None
         if body is not None:
             prompt_tokens, output_tokens = usage_count(body, PROMPT_TOKENS), usage_count(body, COMPLETION_TOKENS)
+        if self._is_cut_short:
+            output_tokens, still_running = self._written_tokens, True
         if relay is not None and prompt_tokens is None:
             prompt_tokens, output_tokens = relay.counted
             if self.has_token:

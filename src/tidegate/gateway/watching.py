@@ -237,6 +237,17 @@ class Outputs:
             return None
         return Watch(expected, now)
 
+    def guard(self, upstream: str, call: Call, now: float) -> Watch | None:
+        """For a whole answer that comes as a stream: it can be ended before it is whole. None: nothing would end it."""
+        expected = self.expected(upstream, call)
+        return None if expected is None or not _may_end(expected) else Watch(expected, now)
+
+
+def _may_end(expected: Expected) -> bool:
+    config = expected.config
+    actions = (config.repetitive, config.garbled, config.format if expected.is_json else _MARK)
+    return any(action is _STOP or action is _DEGRADE for action in actions)
+
 
 def expected_of(usual: Expected, fields: Fields) -> Expected:
     """``usual``, with what the request asks for itself."""

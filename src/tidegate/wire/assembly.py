@@ -16,12 +16,14 @@ class Assembly:
     """Feed it the stream; the result does not depend on where reads split the bytes. Answers with tool calls
     are not its business: their pieces are joined by other rules."""
 
-    __slots__ = ("_answer", "_choices", "_unfinished", "is_done", "problem")
+    __slots__ = ("_answer", "_choices", "_unfinished", "chunks", "is_done", "problem")
 
     def __init__(self) -> None:
         self._answer: dict[str, Any] = {}
         self._choices: dict[int, dict[str, Any]] = {}
         self._unfinished = b""
+        self.chunks = 0
+        """How many have come; about as many tokens."""
         self.is_done = False
         """``[DONE]`` has come."""
         self.problem = ""
@@ -55,6 +57,7 @@ class Assembly:
         if chunk.get("error"):
             self.problem = text.decode("utf-8", "replace")
             return
+        self.chunks += 1
         try:
             for choice in chunk.pop("choices", ()):
                 self._add(choice)
