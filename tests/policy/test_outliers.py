@@ -47,7 +47,7 @@ class Fleet:
         assert replica.pace is not None
         for _ in range(count):
             if whole:
-                replica.pace.note_whole(68, seconds)
+                replica.pace.note_whole(0, 68, seconds)
             else:
                 replica.pace.note_first(512, seconds)
 
@@ -102,7 +102,7 @@ def test_too_few_samples_and_figures_that_are_old_compare_with_nothing() -> None
     fleet.answer(fleet.replicas[0], 1.0)
     fleet.judge()
     for _ in range(2):
-        fleet.answer(fleet.replicas[1], 9.0, count=2)
+        fleet.answer(fleet.replicas[1], 9.0, count=1)
         fleet.judge()
     assert fleet.marked() == []
     fleet.now += 20.0

@@ -261,7 +261,7 @@ def test_a_probe_that_is_slow_beside_its_peers_is_no_good_probe(streaming: bool,
     assert peer is not None
     peer.forget()
     peer.note_first(1, 1.0)
-    peer.note_whole(10, 1.0)
+    peer.note_whole(1, 10, 1.0)
     peer.close(1, 2.0)
     assert isinstance(events.offer(max_tokens=10, streaming=streaming), Admit)
     assert events.live[2][1].replica == "a2"

@@ -62,7 +62,7 @@ from tidegate.policy import change
 from tidegate.policy.path import Path
 from tidegate.policy.reading import Reading
 
-PATROL_EVERY_S = 1.0
+PATROL_EVERY_S = 0.5
 
 
 class DataProcess:
@@ -212,7 +212,7 @@ class DataProcess:
         self._send(Ready(host, port, os.getpid()))
 
     def _patrol(self) -> None:
-        """Once a second: what the policies see of the replicas, and have to tell."""
+        """Every half second: what the policies see of the replicas, and have to tell."""
         # First, so that one bug can't end it for good.
         self._patrol_timer = self._loop.call_later(PATROL_EVERY_S, self._patrol)
         if self._driver is not None:

@@ -170,7 +170,7 @@ class Attempts:
         slow = record.request.streaming and first_byte_s > permit.slow_after_s
         if permit.probe and outcome is _OK and replica.pace is not None:
             # It did not stream, so that only its end can be compared.
-            slow = replica.pace.is_slow_whole(record.output_tokens, now - admitted_at, now)
+            slow = replica.pace.is_slow_whole(permit.prompt_tokens, record.output_tokens, now - admitted_at, now)
         weighed = slow or effect.breaker is _BAD
         may_open = weighed and upstream is not None and upstream.may_open(replica)
         breaker, before = replica.breaker, replica.breaker.generation
@@ -215,6 +215,8 @@ class Attempts:
         if not record.request.streaming:
             replica.limit.record(_SAMPLE, seconds, replica.whole.predict_s(output_tokens), now)
         replica.learn_whole(output_tokens, seconds)
+        if replica.pace is not None:
+            replica.pace.note_whole(permit.prompt_tokens, output_tokens, seconds)
         replica.slots.note_usage(permit.slots, record.prompt_tokens + output_tokens)
         self.timeouts.learn(permit.timing_key, Phase.TOTAL, seconds, now)
         if worst_gap_s is not None:

@@ -23,9 +23,9 @@ LEAST_PEERS_SHARE = 0.01
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutliersConfig:
     enabled: bool = True
-    window_s: float = 1.0
+    window_s: float = 0.5
     """Least time between two looks; a window with too few samples goes on."""
-    min_samples: int = 5
+    min_samples: int = 3
     """Of a window, before its median counts."""
     windows: int = 3
     """In a row, before a replica is set aside."""

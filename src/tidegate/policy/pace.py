@@ -1,11 +1,12 @@
 """How fast one replica has been lately, in figures that can be held against its peers'.
 
     first byte:    seconds ÷ (prompt tokens queued before it, its own included + 512)
-    whole answer:  seconds ÷ (output tokens + 32)
+    whole answer:  seconds ÷ (output tokens + prompt tokens ÷ 32 + 32)
 
 Raw seconds say more about the request than about the replica: prompts and answers differ by a factor of a hundred.
-The constants stand for what every answer costs, however short. A window is closed when it has enough samples; its
-medians are what is compared, because a median does not move for one odd request.
+The constants stand for what every answer costs, however short, and engines read at least 32 times as fast as they
+write: a replica that gets long prompts with short answers is not slow for it. A window is closed when it has enough
+samples; its medians are what is compared, because a median does not move for one odd request.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from statistics import median
 
 EACH_PROMPT_TOKENS = 512
 EACH_OUTPUT_TOKENS = 32
+READ_PER_WRITTEN = 32
 MOST_SAMPLES = 64
 """Of one window; more would only make the median dearer."""
 FRESH_S = 10.0
@@ -45,10 +47,10 @@ class Pace:
         if len(self._first) < MOST_SAMPLES:
             self._first.append(seconds / (pending_tokens + EACH_PROMPT_TOKENS))
 
-    def note_whole(self, output_tokens: int, seconds: float) -> None:
+    def note_whole(self, prompt_tokens: int, output_tokens: int, seconds: float) -> None:
         """An answer ended well."""
         if len(self._whole) < MOST_SAMPLES:
-            self._whole.append(seconds / (output_tokens + EACH_OUTPUT_TOKENS))
+            self._whole.append(_whole_pace(prompt_tokens, output_tokens, seconds))
 
     def close(self, least: int, now: float) -> bool:
         """Close each window that has ``least`` samples. True: one was closed."""
@@ -80,15 +82,19 @@ class Pace:
         """The first byte of a probe was no good one."""
         return self.first_ratio(seconds / (pending_tokens + EACH_PROMPT_TOKENS), now) > SLOW_PROBE
 
-    def is_slow_whole(self, output_tokens: int, seconds: float, now: float) -> bool:
+    def is_slow_whole(self, prompt_tokens: int, output_tokens: int, seconds: float, now: float) -> bool:
         """The answer to a probe was no good one."""
-        return self.whole_ratio(seconds / (output_tokens + EACH_OUTPUT_TOKENS), now) > SLOW_PROBE
+        return self.whole_ratio(_whole_pace(prompt_tokens, output_tokens, seconds), now) > SLOW_PROBE
 
     def forget(self) -> None:
         """It was away, or has started anew: what was measured before says nothing."""
         self._first.clear()
         self._whole.clear()
         self.first_at = self.whole_at = 0.0
+
+
+def _whole_pace(prompt_tokens: int, output_tokens: int, seconds: float) -> float:
+    return seconds / (output_tokens + prompt_tokens / READ_PER_WRITTEN + EACH_OUTPUT_TOKENS)
 
 
 def _ratio(own_s: float, peers_s: list[float], least_s: float) -> float:

@@ -339,8 +339,6 @@ class Replica:
         self.bound_tokens = prefill_bound_tokens(horizon.config, self.first_token, horizon.value_s)
 
     def learn_whole(self, output_tokens: int, seconds: float) -> None:
-        if self.pace is not None:
-            self.pace.note_whole(output_tokens, seconds)
         if self._is_calm():
             self.whole.learn(output_tokens, seconds)
 
