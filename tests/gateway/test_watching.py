@@ -183,6 +183,23 @@ def test_a_bad_answer_may_become_an_error(action: Action) -> None:
     run_virtually(main())
 
 
+def test_where_a_bad_answer_degrades_a_stored_one_stands_in() -> None:
+    async def main() -> None:
+        config = OutputConfig(format=Action.DEGRADE)
+        with stand_for(Engine([whole('{"a": 1}')]), output=config, is_cache_enabled=True) as stand:
+            good = await stand.ask(post(chat(**JSON_MODE)))
+            stand.engines["r1"].script = lambda _: [whole("no JSON")]
+            got = await stand.ask(post(chat(**JSON_MODE)))
+            assert (got.status, got.headers[b"x-tidegate-degraded"]) == (200, b"cache")
+            assert got.body == good.body
+            row = stand.rows[-1]
+            assert (row.outcome, row.degraded, row.output_problem) == (Outcome.INVALID_OUTPUT, "cache", "")
+            assert problems(stand) == {("r1", "output_format"): 1}
+            assert stand.permits == 0
+
+    run_virtually(main())
+
+
 def test_an_answer_at_its_token_bound_is_never_more_than_marked() -> None:
     async def main() -> None:
         config = OutputConfig(truncated=Action.STOP, faults=tuple(Problem))
@@ -412,6 +429,24 @@ def test_a_found_stream_is_not_looked_into_any_more() -> None:
     watch.take(event("x"), 2.0)
     watch.resume()
     assert watch._reads == []
+
+
+@pytest.mark.parametrize("is_chat", [True, False])
+def test_of_a_very_long_answer_the_end_is_looked_at(is_chat: bool) -> None:
+    def answer(text: str) -> bytes:
+        choice = {"message": {"content": text}} if is_chat else {"text": text}
+        return json.dumps({"choices": [{"index": 0, "finish_reason": "stop", **choice}]}).encode()
+
+    many = " ".join(str(n) for n in range(40_000))
+    assert whole_finding(USUAL, answer(many)) is None
+    assert whole_finding(USUAL, answer("no, " * 1000 + many)) is None
+    found = whole_finding(USUAL, answer(many + " no," * 1000))
+    assert found is not None
+    assert found.problem is Problem.REPETITIVE
+    nothing = b'{"choices": [{"index": 0, "filler": "%b"}]}' % (b"x" * 100_000)
+    empty = whole_finding(USUAL, nothing)
+    assert empty is not None
+    assert empty.problem is Problem.EMPTY
 
 
 def test_what_a_request_asks_for() -> None:
