@@ -19,7 +19,7 @@ from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Progress
 from tidegate.policy.record import Record
 from tidegate.policy.request import NEVER, Request
-from tidegate.simulate.attempt import Attempt
+from tidegate.simulate.sent_call import SentCall
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.replica import SimulatedReplica
@@ -37,8 +37,8 @@ class Driver:
         self._clock = clock
         self._clients = clients
         self._replicas = {replica.name: replica for replica in replicas}
-        self._attempts: dict[int, Attempt] = {}
-        self._attempt_of: dict[int, Attempt] = {}
+        self._attempts: dict[int, SentCall] = {}
+        self._attempt_of: dict[int, SentCall] = {}
         self._waiting: dict[int, Call] = {}
         self._ticket_of: dict[int, int] = {}
         self._wakes_at = NEVER
@@ -123,7 +123,7 @@ class Driver:
     def _send(self, call: Call, admit: Admit) -> None:
         permit = admit.permit
         replica = self._replicas[permit.replica]
-        attempt = Attempt(call, permit, replica, admit.degraded)
+        attempt = SentCall(call, permit, replica, admit.degraded)
         self._attempts[permit.id] = self._attempt_of[call.id] = attempt
         if not replica.submit(permit.id, call.visit.demand, admit.alteration):
             self._fail(attempt, Outcome.CONNECT_FAILED)
@@ -152,7 +152,7 @@ class Driver:
                 self._fail(attempt, Outcome.CUT if attempt.has_token else Outcome.ENGINE_ERROR, event.tokens)
         self._advance()
 
-    def _start(self, attempt: Attempt) -> None:
+    def _start(self, attempt: SentCall) -> None:
         now = self._clock.now
         attempt.has_token = True
         self.path.progress(attempt.permit, Progress.FIRST_TOKEN, now)
@@ -161,7 +161,7 @@ class Driver:
         if self.path.config.slots.learns:
             self._clock.schedule(now + TICK_S, self._check_growth, attempt)
 
-    def _finish(self, attempt: Attempt, event: EngineEvent) -> None:
+    def _finish(self, attempt: SentCall, event: EngineEvent) -> None:
         self._forget(attempt)
         self.path.settle(
             attempt.permit,
@@ -174,14 +174,14 @@ class Driver:
         self._close(attempt.call)
         self._clients.answered(attempt.call, event.tokens, degraded=attempt.degraded)
 
-    def _fail(self, attempt: Attempt, outcome: Outcome, tokens: int = 0) -> None:
+    def _fail(self, attempt: SentCall, outcome: Outcome, tokens: int = 0) -> None:
         """The engine failed: try elsewhere, ask the ladder, else tell the client."""
         self._settle(attempt, outcome, tokens=tokens)
         if not self._is_made_good(attempt, outcome):
             self._close(attempt.call)
             self._clients.failed(attempt.call, Ending.ENGINE)
 
-    def _is_made_good(self, attempt: Attempt, outcome: Outcome) -> bool:
+    def _is_made_good(self, attempt: SentCall, outcome: Outcome) -> bool:
         """Once on another replica, or by the ladder, where the outcome table allows it."""
         call, effect, now = attempt.call, EFFECTS[outcome], self._clock.now
         decision: Admit | Answer | Refuse | None = None
@@ -197,15 +197,15 @@ class Driver:
 
     # What clocks say
 
-    def _check_first_byte(self, attempt: Attempt) -> None:
+    def _check_first_byte(self, attempt: SentCall) -> None:
         if attempt.permit.id in self._attempts and not attempt.has_token:
             self._time_out(attempt, Outcome.FIRST_BYTE_TIMEOUT)
 
-    def _check_total(self, attempt: Attempt) -> None:
+    def _check_total(self, attempt: SentCall) -> None:
         if attempt.permit.id in self._attempts:
             self._time_out(attempt, Outcome.TOTAL_TIMEOUT)
 
-    def _check_gap(self, attempt: Attempt) -> None:
+    def _check_gap(self, attempt: SentCall) -> None:
         permit, now = attempt.permit, self._clock.now
         if permit.id not in self._attempts:
             return
@@ -215,7 +215,7 @@ class Driver:
         else:
             self._clock.schedule(silent_until, self._check_gap, attempt)
 
-    def _check_growth(self, attempt: Attempt) -> None:
+    def _check_growth(self, attempt: SentCall) -> None:
         permit, now = attempt.permit, self._clock.now
         if permit.id not in self._attempts:
             return
@@ -225,7 +225,7 @@ class Driver:
         if permit.expected_tokens < attempt.call.visit.demand.max_tokens:
             self._clock.schedule(now + TICK_S, self._check_growth, attempt)
 
-    def _time_out(self, attempt: Attempt, outcome: Outcome) -> None:
+    def _time_out(self, attempt: SentCall, outcome: Outcome) -> None:
         self._give_up(attempt, outcome)
         if not self._is_made_good(attempt, outcome):
             self._close(attempt.call)
@@ -243,17 +243,17 @@ class Driver:
 
     # Endings
 
-    def _give_up(self, attempt: Attempt, outcome: Outcome) -> None:
+    def _give_up(self, attempt: SentCall, outcome: Outcome) -> None:
         """We stop; the engine hears of it and may take a while."""
         tokens = attempt.replica.engine.tokens(attempt.permit.id, self._clock.now)
         self._settle(attempt, outcome, tokens=tokens, still_running=True)
         attempt.replica.abort(attempt.permit.id)
 
-    def _settle(self, attempt: Attempt, outcome: Outcome, *, tokens: int = 0, still_running: bool = False) -> None:
+    def _settle(self, attempt: SentCall, outcome: Outcome, *, tokens: int = 0, still_running: bool = False) -> None:
         self._forget(attempt)
         self.path.settle(attempt.permit, outcome, self._clock.now, output_tokens=tokens, still_running=still_running)
 
-    def _forget(self, attempt: Attempt) -> None:
+    def _forget(self, attempt: SentCall) -> None:
         del self._attempts[attempt.permit.id]
         del self._attempt_of[attempt.call.id]
 

@@ -10,7 +10,7 @@ from tidegate.simulate.visit import Call
 
 
 @dataclass(slots=True)
-class Attempt:
+class SentCall:
     """Live from submission until it is settled; the engine knows it by its permit's id."""
 
     call: Call
