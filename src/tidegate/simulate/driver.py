@@ -19,10 +19,10 @@ from tidegate.policy.path_config import PathConfig
 from tidegate.policy.permit import Progress
 from tidegate.policy.record import Record
 from tidegate.policy.request import NEVER, Request
-from tidegate.simulate.sent_call import SentCall
 from tidegate.simulate.clients import Clients
 from tidegate.simulate.clock import Clock
 from tidegate.simulate.replica import SimulatedReplica
+from tidegate.simulate.sent_call import SentCall
 from tidegate.simulate.visit import BLOCK_TOKENS, Call, Demand, Ending
 
 READING_PERIOD_S = 1.0
