@@ -20,8 +20,12 @@ _BLOCKS = 2
 _LEAST = 3
 
 _CONTROL = bytes(code for code in range(128) if (code < 32 and code not in (9, 10, 13)) or code == 127)
+# mypyc takes no lone surrogates in a literal.
+_SURROGATES = chr(0xD800) + "-" + chr(0xDFFF)
 _BAD = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff\ud800-\udfff]|[\u00c2\u00c3][\x80-\xbf]|\u00e2\u20ac|\u00ef\u00bf\u00bd"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe\uffff"
+    + _SURROGATES
+    + "]|[\u00c2\u00c3][\x80-\xbf]|\u00e2\u20ac|\u00ef\u00bf\u00bd"
 )
 
 
