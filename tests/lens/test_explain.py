@@ -119,6 +119,15 @@ def test_who_answered_instead_and_what_was_answered_before_is_told() -> None:
     assert "It was answered from the cache, before any engine was asked." in text(unsent(is_stored=True))
 
 
+def test_what_is_wrong_with_prompt_and_answer_is_told() -> None:
+    told = text(row(output_problem="output_empty", input_problem="repetitive_input", degraded="truncated_input"))
+    assert "Its answer was not as it should be: output_empty." in told
+    assert "passed on though something is wrong with it: repetitive_input." in told
+    assert "longer than the model's context, so it was shortened." in told
+    assert "rung" not in told
+    assert "so it went to a model with a longer one." in text(row(degraded="route_long"))
+
+
 def test_a_client_that_left_the_queue_is_no_refusal() -> None:
     told = text(unsent(status=0, queued_at=100.0, waited_for=Reason.SLOTS))
     assert "lost its client after 3 s" in told

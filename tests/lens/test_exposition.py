@@ -263,3 +263,18 @@ def test_learned_reservations_show_their_level_their_caution_and_how_often_they_
     assert value(found, "tidegate_reservation_level_ratio", upstream="chat") == pytest.approx(0.5)
     assert value(found, "tidegate_reservation_caution_ratio", upstream="chat") == 0.25
     assert value(found, "tidegate_reservation_judged_total", upstream="code") == 0
+
+
+def test_problems_of_answers_are_counted_by_replica_and_those_of_requests_by_upstream() -> None:
+    metrics = Metrics(["chat"], ["interactive"], 900.0)
+    metrics.observe(row(input_problem="repetitive_input"))
+    metrics.observe(row(input_problem="repetitive_input"))
+    metrics.observe_output("chat-0", "output_empty")
+    metrics.observe_output("chat-1", "output_empty")
+    metrics.observe_output("chat-1", "output_empty")
+    found = families(metrics.snapshot({}, 0))
+    assert value(found, "tidegate_output_problems_total", replica="chat-0", problem="output_empty") == 1
+    assert value(found, "tidegate_output_problems_total", replica="chat-1", problem="output_empty") == 2
+    assert value(found, "tidegate_output_problems_total", replica="chat-1", problem="output_format") == 0
+    chat = {"upstream": "chat", "class": "interactive"}
+    assert value(found, "tidegate_input_problems_total", **chat, problem="repetitive_input") == 2

@@ -34,6 +34,8 @@ class SeriesData(msgspec.Struct, array_like=True):
     gap: HistogramData
     continued: list[tuple[str, int]]
     """(outcome, count) of streams that went on at another replica."""
+    input_problems: list[tuple[str, int]]
+    """(problem, count) of requests that were passed on though something is wrong with them."""
 
 
 class ReplicaData(msgspec.Struct, array_like=True):

@@ -26,6 +26,7 @@ REFUSED: dict[Reason, str] = {
     Reason.NEVER_FITS: "prompt and output are longer than the model's context; shorten the prompt or lower max_tokens",
     Reason.POOL_TOO_SMALL: "it fits the context, but no replica's whole KV pool holds it; lower max_tokens or n",
     Reason.MARKED: "its session, user, source or model was under a mark",
+    Reason.BLOCKED: "its session, user, tenant or source was blocked",
     Reason.QUOTA: "its tenant had used up its quota",
     Reason.MODEL_RATE: "the model's own rate, which all tenants share, was used up",
     Reason.QUEUE_FULL: "the queue held as many requests as it may",
@@ -62,6 +63,12 @@ COUNTED_BY: dict[TokenSource, str] = {
     TokenSource.ENGINE: "the engine's tokenizer",
 }
 
+ALTERED = {
+    "truncated_input": "it was shortened",
+    "route_long": "it went to a model with a longer one",
+}
+"""By the label of what was done to a prompt that was too long."""
+
 REUSED = {
     "joined": "It came while another request under its Idempotency-Key ran, and got the answer of that one,",
     "replayed": "It came after another request under its Idempotency-Key had ended, and got the answer of that one,",
@@ -74,7 +81,8 @@ def explain(row: Row) -> list[str]:
     if row.reuse:
         sentences.append(f"{REUSED[row.reuse]} {row.original_id}: nothing was computed or charged for it.")
     elif row.upstream:
-        sentences += [_size(row), *_before_admission(row), *_after_admission(row), *_ending(row), _phases(row)]
+        sentences += [_size(row), *_before_admission(row), *_after_admission(row), *_ending(row)]
+        sentences += [*_problems(row), _phases(row)]
     return sentences
 
 
@@ -162,7 +170,7 @@ def _ending(row: Row) -> list[str]:
     elif row.refused is not None:
         again = f" It was told to come back after {seconds(row.retry_after_s)}." if row.retry_after_s else ""
         sentences.append(f"It was refused because {REFUSED[row.refused]}.{again}")
-    if row.degraded is not None:
+    if row.degraded is not None and row.degraded not in ALTERED:
         served_by = f", from {row.served_by}" if row.served_by else ""
         sentences.append(f"What it got was a lesser answer, by this rung of the ladder: {row.degraded}{served_by}.")
     if row.is_stored:
@@ -171,6 +179,18 @@ def _ending(row: Row) -> list[str]:
         sentences.append(f"It was late: its deadline was {seconds(row.deadline_s or 0.0)} after arrival.")
     if row.refused_in_stream:
         sentences.append("The error went out as an event, because heartbeats had already opened the stream.")
+    return sentences
+
+
+def _problems(row: Row) -> list[str]:
+    """What was wrong with its prompt and with its answer."""
+    sentences = []
+    if row.degraded in ALTERED:
+        sentences.append(f"Its prompt was longer than the model's context, so {ALTERED[row.degraded]}.")
+    if row.input_problem:
+        sentences.append(f"It was passed on though something is wrong with it: {row.input_problem}.")
+    if row.output_problem:
+        sentences.append(f"Its answer was not as it should be: {row.output_problem}.")
     return sentences
 
 

@@ -24,6 +24,8 @@ from tidegate.policy.output.problem import Problem
 from tidegate.policy.reading import Reading
 
 SERIES_LABELS = ("upstream", "class")
+INPUT_PROBLEMS = ("repetitive_input",)
+"""What a request can be marked with and passed on."""
 
 ERRORS = frozenset(outcome.value for outcome in Outcome) - {
     Outcome.OK.value,
@@ -170,6 +172,16 @@ def _of_series(series: list[SeriesData]) -> Iterator[Metric]:
         for rung, count in one.degraded:
             degraded.add_metric((one.upstream, one.service_class, rung), count)
     yield degraded
+    marked = CounterMetricFamily(
+        "tidegate_input_problems",
+        "Closed requests that were passed on though something is wrong with them.",
+        labels=(*SERIES_LABELS, "problem"),
+    )
+    for one in series:
+        counted = dict(one.input_problems)
+        for problem in INPUT_PROBLEMS:
+            marked.add_metric((one.upstream, one.service_class, problem), counted.get(problem, 0))
+    yield marked
     continued = CounterMetricFamily(
         "tidegate_requests_continued",
         "Streams that went on at another replica when theirs failed in the middle of them, by how they ended.",

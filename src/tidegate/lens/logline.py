@@ -23,6 +23,8 @@ def log_line(row: Row, unix_minus_monotonic_s: float) -> str:
         "waited_for": "" if row.waited_for is None else row.waited_for.value,
         "degraded": row.degraded or "",
         "served_by": row.served_by,
+        "output_problem": row.output_problem,
+        "input_problem": row.input_problem,
         "reuse": row.reuse,
         "continued_from": row.continued_from,
         "replica": row.replica or "",

@@ -59,6 +59,7 @@ class Series:
         "degraded",
         "e2e",
         "gap",
+        "input_problems",
         "late",
         "output_tokens",
         "prompt_tokens",
@@ -73,6 +74,7 @@ class Series:
         self.requests: dict[tuple[str, str], int] = {}
         self.degraded: dict[str, int] = {}
         self.continued: dict[str, int] = {}
+        self.input_problems: dict[str, int] = {}
         self.late = 0
         self.refused_in_stream = 0
         self.retries = 0
@@ -101,6 +103,8 @@ class Series:
             self.degraded[row.degraded] = self.degraded.get(row.degraded, 0) + 1
         if row.refused_in_stream:
             self.refused_in_stream += 1
+        if row.input_problem:
+            self.input_problems[row.input_problem] = self.input_problems.get(row.input_problem, 0) + 1
         if row.continuations:
             self.continued[ending] = self.continued.get(ending, 0) + 1
 
@@ -136,6 +140,7 @@ class Series:
             self.queue.data(),
             self.gap.data(),
             list(self.continued.items()),
+            list(self.input_problems.items()),
         )
 
 
