@@ -35,6 +35,7 @@ class Figures:
     running_at_fault: int = 0
     """Requests that ran on the replica when the fault came."""
     avoided_s: float | None = None
+    relapses: int = 0
     back_s: float | None = None
     worked_again_s: float | None = None
     longest_s: float = 0.0
@@ -50,9 +51,9 @@ class Figures:
 
 
 DEFINITIONS = """\
- avoids   from the fault until the last request that the gateway sent to the replica as traffic: one with more than
-          3 sent to it within the second up to it. Up to 3 in a second are a half-open breaker's probes. (Of real
-          engines, which get few requests in a second: until the last one)
+ avoids   from the fault until the first second in which the gateway sends the replica no traffic, which is more than
+          3 requests in a second: so many are a half-open breaker's probes (of real engines, which get few: any)
+ again    how often it got traffic again later, though nothing was healed
  back     from the healing until the replica has got more than 3 requests within a second again (of real engines: one)
  works    from the healing until the last failed request was sent: afterwards every request succeeded
  errors   requests whose client got a typed error: a 5xx, or an error as the last event of a stream
@@ -73,10 +74,30 @@ def traffic_times(sent: Iterable[Sent], replica: str, probes: int = PROBES) -> l
     return [at for index, at in enumerate(times) if index >= probes and at - times[index - probes] <= WINDOW_S]
 
 
+def spells(traffic: list[float], from_at: float, to_at: float) -> list[tuple[float, float]]:
+    """First and last moment of each spell of traffic between the two; a second without any parts them."""
+    found: list[tuple[float, float]] = []
+    for at in traffic:
+        if not from_at <= at <= to_at:
+            continue
+        if found and at - found[-1][1] < WINDOW_S:
+            found[-1] = (found[-1][0], at)
+        else:
+            found.append((at, at))
+    return found
+
+
 def avoided_s(traffic: list[float], from_at: float, healed_at: float) -> float | None:
-    """None: it still had traffic when it was healed."""
-    last = max([at for at in traffic if from_at <= at <= healed_at], default=from_at)
+    """Until the first second without traffic. None: there was none before it was healed."""
+    first = spells(traffic, from_at, healed_at)[:1]
+    last = first[0][1] if first and first[0][0] - from_at < WINDOW_S else from_at
     return None if healed_at - last < WINDOW_S else last - from_at
+
+
+def relapses(traffic: list[float], from_at: float, healed_at: float) -> int:
+    """How often it got traffic again, though nothing was healed."""
+    found = spells(traffic, from_at, healed_at)
+    return len([first for first, _ in found if first - from_at >= WINDOW_S])
 
 
 def back_s(traffic: list[float], healed_at: float) -> float | None:
@@ -133,8 +154,8 @@ def attempts(rows: list[dict[str, Any]], offset_s: float, other_of: dict[str, st
 
 
 def table(all_figures: list[Figures], predictions: dict[str, str]) -> str:
-    head = ["fault", "replicas", "requests", "avoids", "back", "works", "errors", "broken", "none", "shed", "late",
-            "degraded", "at fault", "longest", "leaks", "expected"]  # fmt: skip
+    head = ["fault", "replicas", "requests", "avoids", "again", "back", "works", "errors", "broken", "none", "shed"]
+    head += ["late", "degraded", "at fault", "longest", "leaks", "expected"]
     rows = [head]
     rows += [[*_cells(each), predictions.get(each.fault, "")] for each in all_figures]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
@@ -154,6 +175,7 @@ def _cells(each: Figures) -> list[str]:
         str(each.replicas),
         str(each.requests),
         _seconds(each.avoided_s) if each.replicas > 1 else "-",
+        str(each.relapses) if each.replicas > 1 else "-",
         _seconds(each.back_s) if each.replicas > 1 else "-",
         _seconds(each.worked_again_s),
         *ends,

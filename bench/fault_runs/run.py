@@ -19,6 +19,7 @@ from bench.fault_runs.figures import (
     back_s,
     count,
     failures,
+    relapses,
     traffic_times,
     worked_again_s,
 )
@@ -138,6 +139,7 @@ def _fill(figures: Figures, service: Service, seen: list[Seen], at: tuple[float,
     sent = attempts(rows, time.monotonic() - time.time(), other_of)
     traffic = traffic_times(sent, FAULTY, probes)
     figures.avoided_s = avoided_s(traffic, broken_at, healed_at)
+    figures.relapses = relapses(traffic, broken_at, healed_at)
     figures.back_s = back_s(traffic, healed_at)
     figures.worked_again_s = worked_again_s(seen, healed_at)
     count(figures, seen)

@@ -15,6 +15,7 @@ from bench.fault_runs.figures import (
     back_s,
     count,
     failures,
+    relapses,
     table,
     traffic_times,
     worked_again_s,
@@ -39,10 +40,17 @@ def test_three_requests_in_a_second_are_probes_and_the_fourth_is_traffic() -> No
     assert traffic_times(sent(5.0), "a", probes=0) == [5.0]
 
 
-def test_avoided_is_the_last_traffic_in_the_fault() -> None:
+def test_avoided_is_the_last_traffic_before_the_first_second_without() -> None:
     assert avoided_s([9.9, 10.4, 30.0], 10.0, 20.0) == pytest.approx(0.4)
     assert avoided_s([9.9, 30.0], 10.0, 20.0) == 0.0
-    assert avoided_s([10.4, 19.5], 10.0, 20.0) is None
+    assert avoided_s([10.4, 10.9, 14.0], 10.0, 20.0) == pytest.approx(0.9)
+    assert avoided_s([10.5 + 0.5 * number for number in range(19)], 10.0, 20.0) is None
+
+
+def test_traffic_after_it_was_avoided_is_a_relapse() -> None:
+    assert relapses([10.4, 10.9, 14.0, 14.2, 18.0], 10.0, 20.0) == 2
+    assert relapses([12.0, 25.0], 10.0, 20.0) == 1
+    assert relapses([10.4], 10.0, 20.0) == 0
 
 
 def test_back_is_the_first_traffic_after_the_healing() -> None:
@@ -68,9 +76,9 @@ def test_the_table_has_a_line_for_each_fault_and_says_never() -> None:
     count(figures, [Seen("x", True, 1.0, ended_at=3.0, end="error", code="cut"), Seen("y", True, 1.0, end="ok")])
     lines = table([figures, Figures("kill", 1)], {"hang": "as long as a timeout"}).splitlines()
     assert len(lines) == 3
-    assert lines[1].split()[:6] == ["hang", "2", "2", "0.3", "never", "never"]
+    assert lines[1].split()[:6] == ["hang", "2", "2", "0.3", "0", "never"]
     assert lines[1].endswith("as long as a timeout")
-    assert lines[2].split()[3:5] == ["-", "-"]
+    assert lines[2].split()[3:6] == ["-", "-", "-"]
     assert (figures.codes, figures.longest_s, figures.client_errors) == ({"cut": 1}, 2.0, 1)
 
 
