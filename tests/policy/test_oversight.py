@@ -98,7 +98,7 @@ def test_an_operator_blocks_a_session() -> None:
     events.path.apply(SetMark(MarkKind.SESSION, "s", 60.0, "abuse", "ticket 7"), events.now)
     decision = events.offer(session="s", max_tokens=10)
     assert isinstance(decision, Refuse)
-    assert (decision.reason, decision.detail) == (Reason.MARKED, "This session is marked abuse: ticket 7.")
+    assert (decision.reason, decision.detail) == (Reason.BLOCKED, "This session is marked abuse: ticket 7.")
     assert isinstance(events.offer(user="s", max_tokens=10), Admit)
 
 
@@ -179,7 +179,7 @@ def test_prompts_that_never_fit_are_counted_at_arrival_and_when_they_are_counted
     assert refused.reason is Reason.NEVER_FITS
     blocked = events.offer(prompt_tokens=10, max_tokens=10, source="10.0.0.1")
     assert isinstance(blocked, Refuse)
-    assert blocked.reason is Reason.MARKED
+    assert blocked.reason is Reason.BLOCKED
 
 
 def test_a_good_answer_takes_the_counted_ones_back() -> None:

@@ -233,6 +233,18 @@ def test_a_session_at_high_risk_goes_straight_to_the_lighter_model() -> None:
     assert lines(events) == ["[DEGRADED] Switching to light_model for user_ip: 192.168.1.100"]
 
 
+def test_who_is_blocked_gets_no_lesser_answer_and_a_model_that_is_set_aside_has_a_stand_in() -> None:
+    events = events_of()
+    events.path.marks.add(Mark(MarkKind.SOURCE, "10.0.0.1", "abuse", 99.0, "told by an operator"), events.now)
+    refused = events.offer(**SMALL, source="10.0.0.1")
+    assert isinstance(refused, Refuse)
+    assert refused.reason is Reason.BLOCKED
+    events.path.marks.add(Mark(MarkKind.MODEL, "a", "broken", 99.0, "told by an operator"), events.now)
+    decision = events.offer(**SMALL)
+    assert isinstance(decision, Admit)
+    assert decision.degraded == "light_model"
+
+
 def test_a_marked_session_that_finds_no_rung_is_told_of_as_well() -> None:
     events = events_of(replace(CONFIG, ladder=LadderConfig()))
     events.path.marks.add(Mark(MarkKind.SESSION, "s", HIGH_RISK, 99.0, "5 timeouts within 60 s"), events.now)

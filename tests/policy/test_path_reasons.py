@@ -105,7 +105,8 @@ def test_marked_until_the_mark_expires(kind: MarkKind, key: str) -> None:
     events.path.marks.add(Mark(kind, key, "blocked", 8.0, "asked for by an operator"), events.now)
     fields = {"session": "s", "tenant": "t", "source": "10.0.0.1"}
     decision = refused(events, **fields)
-    assert (decision.reason, decision.retry_after_s) == (Reason.MARKED, 8.0)
+    reason = Reason.MARKED if kind is MarkKind.MODEL else Reason.BLOCKED
+    assert (decision.reason, decision.retry_after_s) == (reason, 8.0)
     assert decision.detail == f"This {kind.value} is marked blocked: asked for by an operator."
     other = events.offer(session="other", tenant="other", max_tokens=10)
     assert isinstance(other, Admit) is (kind is not MarkKind.MODEL)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from tidegate.policy.balance.cost import RETRY, spread
 from tidegate.policy.bucket import NEVER_S
 from tidegate.policy.decisions import Reason, Refuse
-from tidegate.policy.marks import Marks
+from tidegate.policy.marks import HIGH_RISK, MarkKind, Marks
 from tidegate.policy.patience import client_limit
 from tidegate.policy.quota import IN_FLIGHT, Quota
 from tidegate.policy.record import Record
@@ -57,13 +57,15 @@ def validity(request: Request, upstream: Upstream, output_tokens: int) -> Refuse
 
 
 def marks(marked: Marks, request: Request, now: float) -> Refuse | None:
-    """A key under a mark goes straight to the ladder."""
+    """A key at risk, and a model that is set aside, go straight to the ladder; who is blocked gets nothing."""
     if not marked.on_clients:
         return None
     mark = marked.on(request, now)
     if mark is None:
         return None
-    return Refuse(Reason.MARKED, mark.until - now, f"This {mark.kind.value} is marked {mark.reason}: {mark.evidence}.")
+    may_descend = mark.reason == HIGH_RISK or mark.kind is MarkKind.MODEL
+    detail = f"This {mark.kind.value} is marked {mark.reason}: {mark.evidence}."
+    return Refuse(Reason.MARKED if may_descend else Reason.BLOCKED, mark.until - now, detail)
 
 
 def deadline(request: Request, now: float) -> Refuse | None:

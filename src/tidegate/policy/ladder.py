@@ -30,7 +30,9 @@ class Rung(StrEnum):
     ERROR = "error"
 
 
-FINAL = frozenset({Reason.UNKNOWN_MODEL, Reason.NEVER_FITS, Reason.POOL_TOO_SMALL, Reason.SHUTTING_DOWN})
+FINAL = frozenset(
+    {Reason.UNKNOWN_MODEL, Reason.NEVER_FITS, Reason.POOL_TOO_SMALL, Reason.BLOCKED, Reason.SHUTTING_DOWN}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,7 @@ REFUSALS: dict[Reason, HttpError] = {
         400, _INVALID, "Prompt and output need more KV cache than any replica has; lower max_tokens or n"
     ),
     Reason.MARKED: HttpError(429, _RATE, "Requests of this session, user, source or model are held back for a while"),
+    Reason.BLOCKED: HttpError(429, _RATE, "Requests of this session, user, tenant or source are blocked for a while"),
     Reason.QUOTA: HttpError(429, _RATE, "The quota of this API key is used up"),
     Reason.MODEL_RATE: HttpError(429, _RATE, "The model's own rate, which all API keys share, is used up"),
     Reason.QUEUE_FULL: HttpError(429, _OVERLOADED, "Too many requests wait for this model"),
