@@ -17,7 +17,7 @@ from tidegate.policy.limits.adaptive import LimitConfig
 from tidegate.policy.limits.prefill import PrefillConfig
 from tidegate.policy.marks import MarkKind, Marks, MarksConfig
 from tidegate.policy.outcomes import Verdict
-from tidegate.policy.outliers import Outliers, OutliersConfig
+from tidegate.policy.outliers import MOST_CLOSED, Outliers, OutliersConfig
 from tidegate.policy.pace import Pace
 from tidegate.policy.replica import Replica
 
@@ -213,6 +213,16 @@ def test_those_that_a_breaker_keeps_away_count_too_and_nobody_is_set_aside_twice
     other = Fleet(10)
     assert other.ejections.eject(other.replicas, other.replicas[0], "outlier", "e", 0.0)
     assert not other.ejections.eject(other.replicas, other.replicas[0], "outlier", "e", 0.0)
+
+
+def test_of_a_large_fleet_a_part_is_looked_at_each_time_and_everybody_in_turn() -> None:
+    fleet = Fleet(3 * MOST_CLOSED)
+    for _ in range(3):
+        for replica in fleet.replicas:
+            fleet.answer(replica, 1.0, count=3)
+        fleet.judge()
+    closed_at = sorted(each.pace.first_at for each in fleet.replicas if each.pace is not None)
+    assert closed_at == [1.0] * MOST_CLOSED + [2.0] * MOST_CLOSED + [3.0] * MOST_CLOSED
 
 
 def test_what_is_gone_is_forgotten() -> None:

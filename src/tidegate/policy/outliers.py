@@ -18,6 +18,8 @@ from tidegate.policy.marks import OUTLIER
 from tidegate.policy.replica import Replica
 
 LEAST_PEERS_SHARE = 0.01
+MOST_CLOSED = 16
+"""Windows closed in one look: all of a large fleet's at once would hold the loop for milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +62,15 @@ class Outliers:
         up = [replica for replica in replicas if replica.serves]
         if not self.config.enabled or len(up) < 2:
             return
-        for replica in up:
-            others = [each for each in up if each is not replica]
-            self._judge_failures(replicas, replica, others, now)
-            if replica.pace is not None and replica.pace.close(self.config.min_samples, now):
+        tallies = [replica.breaker.tallies(now) for replica in up]
+        calls, bad = sum(each[0] for each in tallies), sum(each[1] for each in tallies)
+        for replica, own in zip(up, tallies, strict=True):
+            self._judge_failures(replicas, replica, own, (calls - own[0], bad - own[1]), now)
+        closed = 0
+        # Who has waited longest for it goes first.
+        for replica in sorted(up, key=_closed_at):
+            if closed < MOST_CLOSED and replica.pace is not None and replica.pace.close(self.config.min_samples, now):
+                closed += 1
                 self._judge_pace(replicas, replica, replica.pace.slowness(now), now)
 
     def _judge_pace(self, replicas: Sequence[Replica], replica: Replica, ratio: float, now: float) -> None:
@@ -71,10 +78,11 @@ class Outliers:
             evidence = f"{ratio:.1f} × as slow as its peers in {self.config.windows} windows"
             self._eject(replicas, replica, evidence, now)
 
-    def _judge_failures(self, replicas: Sequence[Replica], replica: Replica, others: list[Replica], now: float) -> None:
-        config, (calls, bad) = self.config, replica.breaker.tallies(now)
-        of_others = [each.breaker.tallies(now) for each in others]
-        theirs, their_bad = sum(each[0] for each in of_others), sum(each[1] for each in of_others)
+    def _judge_failures(
+        self, replicas: Sequence[Replica], replica: Replica, own: tuple[int, int], peers: tuple[int, int], now: float
+    ) -> None:
+        """``own``, ``peers``: calls and bad ones among them."""
+        config, (calls, bad), (theirs, their_bad) = self.config, own, peers
         is_failing = (
             min(calls, theirs) >= config.min_calls
             and bad >= config.failure_share * calls
@@ -99,3 +107,7 @@ class Outliers:
         for rows in (self._slow, self._failing):
             for name in [name for name in rows if name not in names]:
                 del rows[name]
+
+
+def _closed_at(replica: Replica) -> float:
+    return 0.0 if replica.pace is None else max(replica.pace.first_at, replica.pace.whole_at)
