@@ -42,3 +42,19 @@ def test_a_new_process_moves() -> None:
     motion = Motion()
     motion.come_back(5.0)
     assert (motion.at, motion.began_at) == (5.0, 5.0)
+
+
+def test_the_longest_stillness_under_work_is_remembered_and_fades() -> None:
+    motion = Motion()
+    motion.at = 1.0
+    motion.note(Reading(1.0, running=1, kv_used_tokens=1), Reading(21.0, running=1, kv_used_tokens=2))
+    assert motion.gap_s == 20.0
+    for second in range(22, 200):
+        kv = second % 2
+        motion.note(
+            Reading(second - 1.0, running=1, kv_used_tokens=1 - kv),
+            Reading(float(second), running=1, kv_used_tokens=kv),
+        )
+    assert motion.gap_s == 1.0
+    motion.note(Reading(199.0, running=0, kv_used_tokens=1), Reading(900.0, running=1, kv_used_tokens=2))
+    assert motion.gap_s == 1.0

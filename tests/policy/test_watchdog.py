@@ -183,3 +183,14 @@ def test_an_abort_that_is_not_confirmed_is_no_work() -> None:
 def test_impossible_parameters_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="watchdog needs"):
         replace(WatchdogConfig(), **wrong)  # type: ignore[arg-type]  # one field, of its own type
+
+
+def test_an_engine_that_stood_still_before_and_moved_on_is_given_longer() -> None:
+    events, one, _ = start()
+    read(events, 2.0, {"a1": True, "a2": True})
+    place(events, "a1")
+    one.motion.gap_s = 6.0
+    read(events, 17.5, {"a1": False, "a2": True})
+    assert reason(events, "a1") is None
+    read(events, 2.0, {"a1": False, "a2": True})
+    assert reason(events, "a1") == "no_progress"

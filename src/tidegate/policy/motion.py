@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from tidegate.policy.reading import Reading
 
+GAP_KEPT = 0.98
+"""Of ``gap_s`` at each reading that moved: what was long a minute ago is forgotten."""
+
 
 class Motion:
-    __slots__ = ("at", "began_at", "is_told")
+    __slots__ = ("at", "began_at", "gap_s", "is_told")
 
     def __init__(self) -> None:
         self.at = 0.0
@@ -21,16 +24,20 @@ class Motion:
         """When its process was last seen to be a new one."""
         self.is_told = False
         """Its readings move while it works, and so tell when it does not."""
+        self.gap_s = 0.0
+        """The longest time for which it stood still under work and then moved on; fades."""
 
     def note(self, before: Reading | None, reading: Reading) -> None:
         """A new reading. What only waits inside the engine is no motion: a dead one lets it grow."""
         if before is None:
             return
         is_same_batch = reading.running == before.running
-        if reading.kv_used_tokens != before.kv_used_tokens:
-            self.is_told = self.is_told or (is_same_batch and before.kv_used_tokens is not None)
-            self.at = max(self.at, reading.at)
-        elif not is_same_batch or reading.preemptions != before.preemptions:
+        has_kv_moved = reading.kv_used_tokens != before.kv_used_tokens
+        if has_kv_moved and is_same_batch and before.kv_used_tokens is not None:
+            self.is_told = True
+        if has_kv_moved or not is_same_batch or reading.preemptions != before.preemptions:
+            if before.running and self.at:
+                self.gap_s = max(self.gap_s * GAP_KEPT, reading.at - self.at)
             self.at = max(self.at, reading.at)
 
     def come_back(self, now: float) -> None:

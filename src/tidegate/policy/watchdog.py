@@ -2,7 +2,7 @@
 
 It is stalled when nothing moved (``Motion``) for ``stall_s`` while it has attempts of ours, and
 
-* its readings move while it works, so that they tell; or
+* its readings move while it works, so that they tell, and it never stood still for a third of that before; or
 * an attempt lasts more than ``blind_factor`` × what answers like it took at most, on any replica of the model.
 
 Of an engine that tells nothing and has answered too little to compare with, it cannot be known: a long prefill looks
@@ -19,6 +19,8 @@ from tidegate.policy.marks import NO_PROGRESS
 from tidegate.policy.permit import Permit, PermitState
 from tidegate.policy.replica import Replica
 
+GAPS = 3.0
+"""An engine that stood still for a while and moved on by itself may do so again, for this many times as long."""
 FEW_ANSWERS = 4
 """From so many on their length and time are compared with."""
 
@@ -64,7 +66,7 @@ class Watchdog:
         if still_s < self.config.stall_s:
             return 0.0
         if replica.motion.is_told:
-            return still_s
+            return still_s if still_s > GAPS * replica.motion.gap_s else 0.0
         overdue = any(self._is_overdue(replicas, replica, permit, now) for permit in live)
         return still_s if overdue else 0.0
 
