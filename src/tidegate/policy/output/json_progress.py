@@ -27,8 +27,11 @@ _SCALAR = rf"(?>{_TEXT}|{_NUMBER}|true|false|null)"
 
 _ONE_KEY = re.compile(rf"{_WS}{_TEXT}{_WS}:")
 _ONE_SCALAR = re.compile(rf"{_WS}{_SCALAR}")
-_PAIRS = re.compile(rf"(?>{_WS}{_TEXT}{_WS}:{_WS}{_SCALAR}{_WS},)++")
-_ITEMS = re.compile(rf"(?>{_WS}{_SCALAR}{_WS},)++")
+_ITEM = rf"{_WS}{_SCALAR}{_WS}"
+_PAIR = rf"{_WS}{_TEXT}{_WS}:{_ITEM}"
+_PAIRS = re.compile(rf"(?>{_PAIR},)*+(?>{_PAIR}(?=\}}))?+")
+_ITEMS = re.compile(rf"(?>{_ITEM},)*+(?>{_ITEM}(?=\]))?+")
+_BLANKS = " \t\n\r"
 _BLANK = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _ESCAPES = '"\\/bfnrt'
@@ -84,23 +87,33 @@ class JsonProgress:
             elif _ESCAPE <= state <= _WORD:
                 self._within(state, text[at])
                 at += 1
-            elif state <= _KEY and (skipped := self._skip(state, text, at)):
-                at = skipped
             else:
-                found = _BLANK.match(text, at)
-                at = at if found is None else found.end()
-                if at < size:
-                    self._between(state, text[at])
-                    at += 1
+                at = self._step(state, text, at)
+
+    def _step(self, state: int, text: str, at: int) -> int:
+        """Where the next token, or run of tokens, outside of strings, words and numbers ends."""
+        if text[at] in _BLANKS:
+            blank = _BLANK.match(text, at)
+            at = at if blank is None else blank.end()
+            if at == len(text):
+                return at
+        character = text[at]
+        if state <= _KEY and character not in "{}[]":
+            skipped = self._skip(state, text, at)
+            if skipped:
+                return skipped
+        self._between(state, character)
+        return at + 1
 
     def _skip(self, state: int, text: str, at: int) -> int:
         """Where a run of members or items that begins at ``at`` ends; 0: no complete one begins there."""
         is_key = state in (_KEY, _FIRST_KEY)
         if is_key or (self._open and self._open[-1] == "["):
-            found = (_PAIRS if is_key else _ITEMS).match(text, at)
-            if found is not None:
-                self._state = _KEY if is_key else _VALUE
-                return found.end()
+            run = (_PAIRS if is_key else _ITEMS).match(text, at)
+            if run is not None and run.end() > at:
+                # Neither a scalar nor white space ends with a comma.
+                self._state = _AFTER if text[run.end() - 1] != "," else _KEY if is_key else _VALUE
+                return run.end()
         found = (_ONE_KEY if is_key else _ONE_SCALAR).match(text, at)
         if found is None:
             return 0
