@@ -117,3 +117,11 @@ def test_what_has_only_begun_is_neither_complete_nor_broken(text: str) -> None:
     assert not progress.is_complete
     assert not progress.is_broken
     assert progress.is_blank is (not text.strip())
+
+
+def test_escapes_and_words_may_be_cut_anywhere() -> None:
+    text = r'{"a\"b": ["\n\u00e9\\", true, false, null, -1.5e+3 , 0], "": {}, "c": [[], 1]}'
+    assert json.loads(text)
+    assert fed(*text).is_complete
+    for at in range(len(text)):
+        assert fed(text[:at], text[at:]).is_complete
