@@ -190,6 +190,13 @@ def test_who_waits_without_a_known_rate_is_predicted_nothing() -> None:
     assert (models.report()["predicted_wait_ms"], models.report()["queue_depth"]) == (0, 1)
 
 
+def test_what_another_model_served_counts_for_the_one_that_was_asked_for() -> None:
+    models = Models()
+    request = Request(1, "light", 0.0, 0)
+    models.health.note(Record(request, INTERACTIVE, 0.0, outcome=Outcome.OK, degraded="light_model", model="a"))
+    assert models.report()["degraded_rate"] == 1.0
+
+
 def test_an_unknown_model_leaves_no_trace_and_has_no_report() -> None:
     models = Models()
     models.close(refused=Reason.UNKNOWN_MODEL, model="z")

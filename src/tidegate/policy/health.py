@@ -131,7 +131,8 @@ class Health:
 
     def note(self, record: Record) -> None:
         """A request was closed. One for a model that does not exist leaves no trace."""
-        name = record.request.upstream
+        # What was asked for: another model may have served it.
+        name = record.model or record.request.upstream
         model = self._models.get(name)
         if model is None:
             if name not in self._upstreams:
