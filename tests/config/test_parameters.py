@@ -27,7 +27,7 @@ def test_a_key_has_type_range_default_and_rows() -> None:
     assert multiplier.spec == ("S0-40", "S0-45")
     assert by_key["tail.timeouts.gap.floor_s"].default == 10
     assert by_key["server.max_body_bytes"].type == "size"
-    assert by_key["ladder.order"].type == "list of cache, error"
+    assert by_key["ladder.order"].type == "list of cache, simplify_output, light_model, standby, error"
     assert by_key["upstreams.<name>.replicas[].url"].required
     assert by_key["upstreams.<name>.replicas[].sequences"].range == "≥ 1"
     assert by_key["classes"].default.keys() == {"interactive", "long", "batch", "other"}

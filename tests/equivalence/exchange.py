@@ -80,7 +80,7 @@ class Exchange:
         self._degraded = admit.degraded
         shared, demand = self._shared, self._call.visit.demand
         shared.running[permit.id] = self
-        if not self._replica.submit(permit.id, demand):
+        if not self._replica.submit(permit.id, demand, admit.alteration):
             self._fail(Outcome.CONNECT_FAILED)
             return
         shared.driver.sent(permit, shared.driver.now())

@@ -31,6 +31,7 @@ ERRORS = frozenset(outcome.value for outcome in Outcome) - {
     Outcome.OK.value,
     Outcome.CLIENT_LEFT.value,
     Outcome.CLIENT_FAULT.value,
+    Outcome.OUTRUN.value,
 }
 """Outcomes for which neither the client nor a decision of ours is to blame."""
 
