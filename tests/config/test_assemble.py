@@ -22,7 +22,8 @@ def test_every_policy_is_reached_by_a_key(tmp_path: Path) -> None:
         shaping: {queue: {max_requests: 7}, margin: {most: 0.8}, long_threshold_tokens: 7, burst: {ratio: 7},
                   pacing: {enabled: true}, giants: {least_tokens: 7}}
         limits: {adaptive: {initial: 7}, prefill: {floor_tokens: 7}}
-        tail: {timeouts: {multiplier: 7}, breaker: {probes: 7}}
+        tail: {timeouts: {multiplier: 7}, breaker: {probes: 7}, ejections: {base_s: 7}, outliers: {windows: 7},
+               watchdog: {stall_s: 7}, health: {window_s: 7}}
         marks: {trigger_count: 7}
         balance: {slow_start_s: 7}
         ladder: {order: [error]}

@@ -57,7 +57,8 @@ tidegate.yaml:16:41: tail.timeouts.first_byte: a timeout needs 0 < floor_s <= de
 (here: floor_s=400.0, ceiling_s=300.0, default_s=120.0)
 tidegate.yaml:17:18: slots.enabled: must be true or false, got 'yes'
 tidegate.yaml:17:43: slots.default_max_tokens: must be a whole number, got 1.5
-tidegate.yaml:18:25: ladder.order[1]: must be 'cache' or 'error', got 'eror' (did you mean "error"?)
+tidegate.yaml:18:25: ladder.order[1]: must be 'cache', 'simplify_output', 'light_model', 'standby' or 'error', \
+got 'eror' (did you mean "error"?)
 tidegate.yaml:19:1: server2: unknown key (did you mean "server"?)
 --set lens.ring_records: lens.ring_records: must be at least 1, got -1
 environment TIDEGATE__SERVER__KEEP_ALIVE_S: server.keep_alive_s: must be a number, got 'x'

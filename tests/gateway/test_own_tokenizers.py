@@ -24,7 +24,7 @@ from tidegate.testing.virtual_loop import run_virtually
 COMPLETIONS = "/v1/completions"
 CAPACITY = Capacity(kv_tokens=32768, slot_tokens=256, sequences=1, context_tokens=8192)
 ENDPOINT = Endpoint(name="r1", host="h", port=1, kind="vllm", tokenizer="t", takes_token_ids=True)
-COUNTED = json_answer({"choices": [], "usage": {"prompt_tokens": 2500, "completion_tokens": 3}})
+COUNTED = json_answer({"choices": [{"text": "hi"}], "usage": {"prompt_tokens": 2500, "completion_tokens": 3}})
 # About 3 000 tokens by its bytes.
 LONG_TEXT = "word " * 2400
 
