@@ -11,7 +11,8 @@ from tidegate.testing.virtual_loop import run_virtually
 
 TICK_S = Timers().tick_s
 DEADLINE = b"x-tidegate-deadline-ms"
-ON_AND_ON: list[Step] = [STREAM_HEAD, *([chunk(event("word")), 0.05] * 400)]
+WORD: list[Step] = [chunk(event("word")), 0.05]
+ON_AND_ON: list[Step] = [STREAM_HEAD, *(WORD * 400)]
 
 
 @pytest.mark.parametrize(

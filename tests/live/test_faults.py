@@ -16,8 +16,8 @@ from bench.fault_runs.run import Plan, run
 
 pytestmark = pytest.mark.live
 
-SHORT = Plan(before_s=3.0, fault_s=5.0, after_s=7.0)
-CONTINUED = Plan(before_s=3.0, fault_s=4.0, after_s=7.0, load=Load(path=COMPLETIONS), continuation="text")
+SHORT = Plan(before_s=2.0, fault_s=5.0, after_s=7.0)
+CONTINUED = Plan(before_s=2.0, fault_s=4.0, after_s=7.0, load=Load(path=COMPLETIONS), continuation="text")
 
 
 def played(fault: str, plan: Plan, replicas: int, folder: Path) -> Figures:
@@ -48,6 +48,6 @@ def test_a_replica_that_answers_500_is_avoided_and_used_again(tmp_path: Path) ->
 
 
 def test_with_one_replica_requests_succeed_again_as_soon_as_it_does(tmp_path: Path) -> None:
-    figures = played("error-500", Plan(before_s=3.0, fault_s=4.0, after_s=5.0, load=Load(rate=15.0)), 1, tmp_path)
+    figures = played("error-500", Plan(before_s=2.0, fault_s=3.0, after_s=4.0, load=Load(rate=15.0)), 1, tmp_path)
     assert figures.worked_again_s is not None
     assert figures.worked_again_s <= 0.5
