@@ -34,6 +34,8 @@ CONFIG = PathConfig(
     prefill=PrefillConfig(enabled=False),
     ladder=LADDER,
 )
+RATED = ModelsConfig(named={"a": ModelConfig(tokens_per_minute=400)})
+"""An answer of 256 tokens fits into the model's rate, one of 500 does not."""
 SMALL = {"prompt_tokens": 100, "max_tokens": 10}
 """Nothing to simplify in it."""
 
@@ -106,7 +108,7 @@ def test_when_that_is_full_too_the_standby_runs_it_and_then_the_client_is_told()
 def test_a_simpler_answer_of_the_same_model_is_shorter_and_says_so() -> None:
     config = orders(Rung.SIMPLIFY)
     simplify = SimplifyConfig(max_tokens=50, drop_tools=True, keep_messages=3)
-    config = replace(config, ladder=replace(config.ladder, simplify=simplify), quota=QuotaConfig(tokens_per_minute=300))
+    config = replace(config, ladder=replace(config.ladder, simplify=simplify), models=RATED)
     events = events_of(config)
     decision = events.offer(prompt_tokens=100, max_tokens=500)
     assert isinstance(decision, Admit)
@@ -142,26 +144,38 @@ def test_who_has_waited_in_vain_may_get_a_shorter_answer_at_once() -> None:
 
 
 def test_a_shorter_answer_that_would_still_be_too_late_is_none() -> None:
-    config = replace(orders(Rung.SIMPLIFY), quota=QuotaConfig(tokens_per_minute=700))
+    config = replace(orders(Rung.SIMPLIFY), models=RATED)
     events = events_of(config)
     for replica in events.path.upstreams["a"].replicas:
         for _ in range(10):
             replica.whole.learn(10, 100.0)
     refused = events.offer(prompt_tokens=100, max_tokens=900, deadline_at=5.0)
     assert isinstance(refused, Refuse)
-    assert refused.reason is Reason.QUOTA
+    assert refused.reason is Reason.MODEL_RATE
     assert events.records[-1].request.max_tokens == 900
 
 
 # ---- who may not -----------------------------------------------------------------------------
 
 
-def test_a_lesser_answer_is_charged_like_any_other_and_not_given_on_credit() -> None:
-    events = events_of(replace(orders(Rung.LIGHT), quota=QuotaConfig(requests_per_minute=1)))
+def test_who_has_used_up_its_quota_gets_a_stored_answer_and_nothing_that_an_engine_has_to_write() -> None:
+    events = events_of(replace(CONFIG, quota=QuotaConfig(requests_per_minute=1)))
     assert isinstance(events.offer(**SMALL), Admit)
     refused = events.offer(**SMALL)
     assert isinstance(refused, Refuse)
     assert refused.reason is Reason.QUOTA
+    events.path.remember(b"k", b"body", 0.0)
+    assert isinstance(events.offer(**SMALL, cache_key=b"k"), Answer)
+
+
+def test_a_lesser_answer_is_charged_like_any_other_and_not_given_on_credit() -> None:
+    models = ModelsConfig(named={"light": ModelConfig(requests_per_minute=1)})
+    events = events_of(replace(orders(Rung.LIGHT), models=models))
+    events.path.marks.add(Mark(MarkKind.MODEL, "a", "broken", 99.0, "told by an operator"), events.now)
+    assert isinstance(events.offer(**SMALL), Admit)
+    refused = events.offer(**SMALL)
+    assert isinstance(refused, Refuse)
+    assert refused.reason is Reason.MARKED
 
 
 def test_a_model_that_has_used_up_its_rate_leaves_the_rest_to_the_lighter_one() -> None:
@@ -459,3 +473,9 @@ def test_the_wait_of_a_queue_is_what_stands_in_it_over_what_leaves_it() -> None:
     assert upstream.wait_s(0.0) == 1.0
     upstream.replicas[0].token_s = 0.0
     assert upstream.wait_s(0.0) is None
+    line = upstream.queue.lines["interactive"]
+    for _ in range(30):
+        line.meter.served(50, 1.0)
+    measured = line.tokens_per_s(1.0)
+    assert measured is not None
+    assert upstream.wait_s(1.0) == upstream.queue.tokens / measured

@@ -85,6 +85,16 @@ def test_first_bytes_that_are_overdue_count_though_they_have_not_come() -> None:
     assert ask(events) == "light"
 
 
+def test_what_has_begun_to_answer_is_not_overdue() -> None:
+    events = known()
+    for _ in range(4):
+        decision = events.offer(prompt_tokens=100, max_tokens=10)
+        assert isinstance(decision, Admit)
+        events.path.progress(decision.permit, Progress.FIRST_TOKEN, events.now)
+    events.pass_time(30 * USUAL_S)
+    assert ask(events) == "a"
+
+
 def test_first_byte_timeouts_count_even_before_the_usual_pace_is_known() -> None:
     events = events_of()
     for _ in range(4):

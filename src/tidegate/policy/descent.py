@@ -31,7 +31,8 @@ ACTIONS = {Rung.CACHE: "cache_fallback", Rung.LIGHT: "light_model", Rung.ERROR: 
 SCOPES = {MarkKind.SOURCE: "user_ip"}
 
 _CACHE, _SIMPLIFY, _LIGHT, _ERROR = Rung.CACHE, Rung.SIMPLIFY, Rung.LIGHT, Rung.ERROR
-_MARKED = Reason.MARKED
+_WITH_ENGINES = (Rung.SIMPLIFY, Rung.LIGHT, Rung.STANDBY)
+_MARKED, _QUOTA = Reason.MARKED, Reason.QUOTA
 
 
 @dataclass(slots=True)
@@ -71,8 +72,10 @@ class Descent:
         config = self.ladder.of(record.model)
         if not config.enabled or refusal.reason in FINAL:
             return refusal
+        # What a tenant may use is agreed with it, and no overload that somebody else's engine could help with.
+        is_quota = refusal.reason is _QUOTA
         for rung in config.order:
-            if rung in record.rungs:
+            if rung in record.rungs or (is_quota and rung in _WITH_ENGINES):
                 continue
             if rung is not _ERROR:
                 record.rungs += (rung,)
