@@ -1,6 +1,7 @@
 """What stands behind the gateway's driver here: exchanges without bytes, on simulated engines.
 
-Each takes its decisions, retries, gives up and ends in the order in which ``gateway.exchange`` does,
+Each takes its decisions, retries, gives up and ends in the order in which ``gateway.exchange`` does (the client is
+told before the request is closed, for closing it may decide others),
 and calls the driver as that does; the engine's word comes as an event instead of a read.
 """
 
@@ -69,11 +70,11 @@ class Exchange:
             self._dispatch(decision)
         elif isinstance(decision, Refuse):
             self._shared.refused(decision)
-            self._close()
             self._shared.clients.refused(self._call, decision.retry_after_s)
-        else:
             self._close()
+        else:
             self._shared.clients.answered(self._call, 0, degraded=decision.degraded)
+            self._close()
 
     def _dispatch(self, admit: Admit) -> None:
         permit = self._permit = admit.permit
@@ -97,8 +98,8 @@ class Exchange:
                 self._finish(event)
             case EngineEventKind.TOO_LONG:
                 self._settle(Outcome.CLIENT_FAULT)
-                self._close()
                 self._shared.clients.refused(self._call, None)
+                self._close()
             case _:
                 self._fail(Outcome.CUT if self._has_token else Outcome.ENGINE_ERROR, event.tokens)
 
@@ -113,8 +114,8 @@ class Exchange:
 
     def _finish(self, event: EngineEvent) -> None:
         self._settle(Outcome.OK, event.tokens, self._call.visit.demand.prompt_tokens, event.worst_gap_s)
-        self._close()
         self._shared.clients.answered(self._call, event.tokens, degraded=self._degraded)
+        self._close()
 
     def _fail(self, outcome: Outcome, tokens: int = 0) -> None:
         self._settle(outcome, tokens)
@@ -124,8 +125,8 @@ class Exchange:
             if driver.again(self._call.id, outcome, driver.now(), self) is None:
                 return
         if not self._is_mended(outcome):
-            self._close()
             self._shared.clients.failed(self._call, Ending.ENGINE)
+            self._close()
 
     def _is_mended(self, outcome: Outcome) -> bool:
         driver = self._shared.driver
@@ -163,8 +164,8 @@ class Exchange:
     def _time_out(self, outcome: Outcome) -> None:
         self._give_up(outcome)
         if not self._is_mended(outcome):
-            self._close()
             self._shared.clients.failed(self._call, Ending.TIMEOUT)
+            self._close()
 
     # ---- the end ----------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ CALM_S = 3600.0
 STORED_ANSWER = b'{"choices":[]}'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Script:
     """What happens whatever is decided: who calls when and for how long, what breaks, what is reloaded.
 
@@ -50,6 +50,15 @@ class Script:
     abort_grace_s: float = 2.0
     stored: tuple[bytes, ...] = ()
     """Cache keys of answers that were given before."""
+
+    def __repr__(self) -> str:
+        """Without what every configuration has in it, which would be most of the text."""
+        changes = [
+            (at, change if isinstance(change, Drain) else ([each.name for each in change.replicas], change.queue))
+            for at, change in self.changes
+        ]
+        demands = [(d.index, d.at, d.prompt_tokens, d.output_tokens, d.max_tokens, d.patience_s) for d in self.demands]
+        return f"Script({len(self.engines)} engines, {demands}, {self.traits}, {self.faults}, {changes})"
 
     @property
     def ends_at(self) -> float:

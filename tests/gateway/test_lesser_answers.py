@@ -21,9 +21,9 @@ from tests.gateway.stand import (
 from tidegate.gateway.settings import Endpoint
 from tidegate.policy.answers import AnswersConfig
 from tidegate.policy.ladder import LadderConfig, Rung, SimplifyConfig
+from tidegate.policy.limits.per_model import ModelConfig, ModelsConfig
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path_config import PathConfig
-from tidegate.policy.quota import QuotaConfig
 from tidegate.policy.timeouts import PhaseConfig, TimeoutsConfig
 from tidegate.testing.virtual_loop import run_virtually
 
@@ -103,7 +103,7 @@ def test_a_simpler_answer_is_asked_for_with_less_of_everything() -> None:
         simplify = SimplifyConfig(max_tokens=50, drop_tools=True, keep_messages=1)
         path = PathConfig(
             ladder=LadderConfig(order=(Rung.SIMPLIFY, Rung.ERROR), simplify=simplify),
-            quota=QuotaConfig(tokens_per_minute=200),
+            models=ModelsConfig(named={"m": ModelConfig(tokens_per_minute=200)}),
         )
         engine = Engine([WHOLE])
         messages = [

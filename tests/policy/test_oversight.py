@@ -190,3 +190,13 @@ def test_a_good_answer_takes_the_counted_ones_back() -> None:
         assert isinstance(events.offer(prompt_tokens=10, max_tokens=10, source="10.0.0.1"), Admit)
         events.settle(0, Outcome.OK)
     assert len(events.path.marks) == 0
+
+
+def test_a_ban_that_becomes_a_mark_like_any_other_lets_go_who_waits() -> None:
+    events = start(PathConfig(replicas=(replica_config("a1"), replica_config("a2"))))
+    events.path.apply(SetMark(MarkKind.REPLICA, "a2", 60.0, "maintenance", "asked for"), events.now)
+    events.observe("a1", ready=False)
+    assert isinstance(events.offer(max_tokens=10), Wait)
+    events.path.apply(SetMark(MarkKind.REPLICA, "a2", 60.0, "outlier", "found by hand"), events.now)
+    events.advance()
+    assert [permit.replica for _, permit in events.live] == ["a2"]

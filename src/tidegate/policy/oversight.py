@@ -117,13 +117,15 @@ class Oversight:
                     upstream.moved |= self._follow(replica, self.marks.find(_REPLICA, replica.name, now), now)
 
     def _follow(self, replica: Replica, mark: Mark | None, now: float) -> bool:
-        """True: it was taken back."""
+        """True: it may serve again, if only in a panic."""
         if mark is not None and self._is_refuted(mark, replica):
             self.marks.remove(_REPLICA, replica.name)
             mark = None
         if mark is not None:
+            was_banned = replica.is_banned
             replica.set_aside(mark.until, is_banned=mark.is_by_order)
-        elif replica.marked_until:
+            return was_banned and not mark.is_by_order
+        if replica.marked_until:
             replica.end_mark(now)
             return True
         return False
