@@ -222,8 +222,8 @@ def test_each_failed_probe_doubles_the_cooldown_up_to_the_most_and_a_while_close
         waits.append(breaker.open_until - now)
         now = breaker.open_until
         end(breaker, BAD, now)
-    assert waits == [1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
-    for rest_s, wait_s in ((0.0, 5.0), (10.0, 5.0), (10.1, 1.0)):
+    assert waits == [1.0, 2.0, 3.0, 3.0, 3.0, 3.0]
+    for rest_s, wait_s in ((0.0, 3.0), (10.0, 3.0), (10.1, 1.0)):
         now = breaker.open_until
         end(breaker, GOOD, now, times=3)
         end(breaker, BAD, now + rest_s, times=5)

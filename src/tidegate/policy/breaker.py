@@ -62,7 +62,7 @@ class BreakerConfig:
     consecutive_failures: int = 5
     connect_failures: int = 1
     cooldown_s: float = 1.0
-    max_cooldown_s: float = 5.0
+    max_cooldown_s: float = 3.0
     probes: int = 3
 
     def __post_init__(self) -> None:
