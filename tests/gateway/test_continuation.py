@@ -30,13 +30,13 @@ from tests.gateway.stand import (
     stand_for,
 )
 from tidegate.gateway.continuation import LONGEST_TAIL_BYTES, terms_of
-from tidegate.gateway.counting import Ratios
 from tidegate.gateway.settings import Endpoint
 from tidegate.policy.outcomes import Outcome
 from tidegate.policy.path_config import PathConfig
 from tidegate.policy.reading import Capacity
 from tidegate.policy.retries import RetriesConfig
 from tidegate.testing.virtual_loop import run_virtually
+from tidegate.wire.body import Body
 from tidegate.wire.chunks import data_of, events_in
 from tidegate.wire.requests import Incoming
 
@@ -264,11 +264,16 @@ def test_the_client_is_told_where_it_goes_on_and_the_next_replica_what_there_is(
 def test_the_tenant_pays_for_the_prompt_once_and_nothing_is_learned_of_it(fields: dict[str, Any]) -> None:
     async def main() -> None:
         rows, learned = [], []
+        messages = [{"role": "user", "content": "word " * 80}]
         for first in (Writer(1).engine(), Writer(1).cut_at(AFTER_THREE)):
-            with pair(first) as stand, patch.object(Ratios, "learn", lambda *told: learned.append(told[-1])):
-                await ask(stand, **fields)
+            # So many that they can be learned from.
+            with pair(first) as stand, patch(f"{__name__}.PROMPT_TOKENS", 70):
+                before = stand.gateway._shared.ratios.tokens("m", Body(json.dumps(chat(messages=messages)).encode()))
+                await ask(stand, messages=messages, **fields)
+                after = stand.gateway._shared.ratios.tokens("m", Body(json.dumps(chat(messages=messages)).encode()))
+                learned.append(after != before)
                 rows.append(stand.rows[0])
-        assert learned == ([PROMPT_TOKENS] if fields else [])
+        assert learned == [bool(fields), False]
         whole, continued = rows
         assert continued.continuations == 1
         assert continued.prompt_tokens == whole.prompt_tokens
