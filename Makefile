@@ -35,7 +35,7 @@ lint: $(VENV)/dev.stamp ## style, types and the direction of imports
 format: $(VENV)/dev.stamp ## rewrite the code in the project's format
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
-compiled: $(VENV)/dev.stamp ## the same package with its hot rooms compiled, in build/compiled (needs a C compiler; two minutes)
+compiled: $(VENV)/dev.stamp ## the same package with its hot rooms compiled, in build/compiled (needs a C compiler; some six minutes)
 	@$(BIN)/python -m compiled.tree
 
 # Not run there: drivers with a mistake each, which are subclasses, and compiled classes have none.

@@ -106,7 +106,7 @@ def main() -> int:
     if problem is not None:
         print(problem, file=sys.stderr)
         return 1
-    print("tidegate: compiling the hot rooms (a minute or two)", flush=True)
+    print("tidegate: compiling the hot rooms (some six minutes)", flush=True)
     made_of = stamp()
     STAMP.unlink(missing_ok=True)
     mirror(WORK)
