@@ -49,7 +49,8 @@ DUE_WITHIN_S = 75.0
 QUIET_S = 0.05
 LEAVES_AFTER_S = 0.1
 """A client whose request is not complete leaves then; every fiftieth stays until it is thrown out."""
-THROWN_OUT_WITHIN_S = 20.0
+THROWN_OUT_WITHIN_S = 45.0
+"""Longer than ``keep_alive_s``: who has sent nothing but empty lines counts as idle."""
 PHASE = {"floor_s": 1.0, "default_s": 1.0, "ceiling_s": 1.0}
 CONFIG = {
     # Longer than this machine ever holds up the attackers between their connection and their first byte.
