@@ -136,3 +136,16 @@ def test_a_stored_answer_can_be_served_before_any_engine_is_asked() -> None:
             assert (stand.rows[-1].is_stored, stand.rows[-1].outcome) == (True, None)
 
     run_virtually(main())
+
+
+def test_a_lesser_answer_is_not_kept_as_an_answer_of_the_model_that_was_asked() -> None:
+    async def main() -> None:
+        servers = engines([json_answer({"error": {"message": "boom"}}, "500 Error")], [WHOLE])
+        path = with_light(answers=AnswersConfig(serve_first=True))
+        with stand_for(servers, path=path, upstreams=UPSTREAMS, endpoints=ENDPOINTS, is_cache_enabled=True) as stand:
+            for _ in range(2):
+                got = await stand.ask(post(chat()))
+                assert got.headers[b"x-tidegate-degraded"] == b"light_model"
+            assert len(servers["light"].requests) == 2
+
+    run_virtually(main())

@@ -169,7 +169,8 @@ class Exchange:
             return
         self.reply.whole(status, passed_lines(head) + self._own_lines(attempt), body)
         attempt.settle(Outcome.OK, now, body=body)
-        key = self.request.cache_key
+        # A lesser answer kept here would be given later as what it is not.
+        key = None if attempt.admit.degraded or self.call.altered else self.request.cache_key
         if key is not None and len(body) <= MOST_KEPT_BYTES:
             self._shared.driver.remember(key, body, now)
         self._close(now)

@@ -240,7 +240,6 @@ class Path:
         if not isinstance(replica, Replica):
             return None
         self.hedging.spend()
-        record.hedges += 1
         return self.placement.place(record, upstream, replica, output_tokens, now)
 
     def settle(

@@ -61,7 +61,5 @@ class Record:
     """What the ladder changes in the request, for every attempt from there on."""
     is_stored: bool = False
     """Answered from the cache before any engine was asked: no lesser answer, by the configuration's word."""
-    hedges: int = 0
-    """Attempts that were made beside one that was late."""
     charged_to: str = ""
     """The upstream whose rates were charged too."""
