@@ -1,0 +1,26 @@
+"""One phase, or one turn of it, as it was played against one target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidegate.load.gap_counts import GapCounts
+from tidegate.load.sample import Sample
+
+
+@dataclass(slots=True, kw_only=True)
+class Played:
+    phase: str
+    target: str
+    began_s: float
+    """Since the run began."""
+    ended_s: float
+    """The last answer came."""
+    samples: list[Sample]
+    gaps: GapCounts
+    cpu_s: float = 0.0
+    """Of all generating processes, while it was played."""
+    busiest_share: float = 0.0
+    """CPU of the busiest of them, of the wall-clock time: above 0.8 it was the generator that was measured."""
+    lags_s: list[float] = field(default_factory=list)
+    """How late each ask of an open loop was sent."""

@@ -1,0 +1,20 @@
+"""One bar, and whether it was met."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    name: str
+    row: str
+    """Of the requirements: where the bar comes from."""
+    bar: str
+    """As people say it: ``P99 <= 10 s``."""
+    measured: str
+    """With its unit, and where it was measured."""
+    passed: bool | None
+    """None: the run has nothing to judge it by, and that is no pass."""
+    why: str = ""
+    """Of one that failed or was not judged: what to look at or to run."""
