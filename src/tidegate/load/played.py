@@ -18,6 +18,9 @@ class Played:
     """The last answer came."""
     samples: list[Sample]
     gaps: GapCounts
+    """Between reads that brought a part of an answer."""
+    token_gaps: GapCounts
+    """The same per event: a gap after which k events came together counts k times as its k-th part."""
     cpu_s: float = 0.0
     """Of all generating processes, while it was played."""
     busiest_share: float = 0.0
