@@ -228,6 +228,17 @@ def test_models_lists_public_names_only() -> None:
             assert [entry["id"] for entry in listed["data"]] == ["m"]
             assert json.loads((await stand.ask(get("/v1/models/m"))).body)["id"] == "m"
             assert (await stand.ask(get("/v1/models/org/real-7b"))).error["code"] == "model_not_found"
+            assert "max_model_len" not in listed["data"][0], "no engine has told how long its context is"
+
+    run_virtually(main())
+
+
+def test_models_tell_how_long_a_conversation_may_be() -> None:
+    async def main() -> None:
+        with stand_for(Engine([WHOLE]), capacity=Capacity(sequences=4, context_tokens=2048)) as stand:
+            listed = json.loads((await stand.ask(get("/v1/models"))).body)
+            assert [entry["max_model_len"] for entry in listed["data"]] == [2048]
+            assert json.loads((await stand.ask(get("/v1/models/m"))).body)["max_model_len"] == 2048
 
     run_virtually(main())
 

@@ -57,13 +57,11 @@ class LocalAnswers:
         """Replicas whose last reading was not ready."""
         self._access = Access((), ())
         self._models: tuple[str, ...] = ()
-        self._models_body = b""
 
     def serve(self, access: Access, models: tuple[str, ...]) -> None:
         """Who may ask, and the public names of the models, from here on."""
         self._access = access
         self._models = models
-        self._models_body = msgspec.json.encode({"object": "list", "data": [_model_entry(name) for name in models]})
 
     # ---- every call -------------------------------------------------------------------------
 
@@ -105,14 +103,21 @@ class LocalAnswers:
         self.give(connection, incoming, OwnAnswer(404 if code else 200, body, code, lines, is_recorded=bool(code)))
 
     def _models_answer(self, path: bytes) -> tuple[bytes, str]:
-        """Public names only: what they stand for is nobody's business (S3-16)."""
+        """Public names, and how long a conversation may be: what they stand for is nobody's business (S3-16)."""
         name = path.removeprefix(b"/v1/models").strip(b"/").decode("utf-8", "replace")
         if not name:
-            return self._models_body, ""
+            listed = [self._model_entry(each) for each in self._models]
+            return msgspec.json.encode({"object": "list", "data": listed}), ""
         if name in self._models:
-            return msgspec.json.encode(_model_entry(name)), ""
+            return msgspec.json.encode(self._model_entry(name)), ""
         reason = Reason.UNKNOWN_MODEL
         return REFUSALS[reason].body(reason.value, param="model"), reason.value
+
+    def _model_entry(self, name: str) -> dict[str, object]:
+        """The context stands under vLLM's name for it, where clients and load tools look."""
+        entry: dict[str, object] = {"id": name, "object": "model", "created": 0, "owned_by": "tidegate"}
+        context_tokens = self._shared.driver.context_tokens(name)
+        return entry if context_tokens is None else {**entry, "max_model_len": context_tokens}
 
     def refuse(self, connection: ClientConnection, incoming: Incoming, reason: Reason) -> None:
         """Refuse a call before it is a request."""
@@ -183,7 +188,3 @@ def path_of(target: bytes) -> bytes:
         rest = target.partition(b"://")[2]
         target = b"/" + rest.partition(b"/")[2] if rest else target
     return target.partition(b"?")[0]
-
-
-def _model_entry(name: str) -> dict[str, object]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "tidegate"}
