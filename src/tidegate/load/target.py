@@ -17,4 +17,5 @@ class Target:
     """Sent with every request, such as the API key."""
     admin_url: str | None = None
     """Tidegate's admin API, where the target is one: its metrics and view go into the report."""
-    verify_tls: bool = True
+    ca_file: str | None = None
+    """PEM file of authorities for https; None: the system's."""
