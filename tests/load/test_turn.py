@@ -31,7 +31,7 @@ def phase(duration_s: float, **changes: object) -> Phase:
     return Phase(name="p", source=EverySecond(), duration_s=duration_s, **changes)  # type: ignore[arg-type]  # **changes
 
 
-@given(st.floats(1, 500), st.floats(1, 100))
+@given(st.floats(1, 200), st.floats(5, 100))
 def test_turns_of_an_open_loop_send_each_ask_once_and_at_its_distance_from_the_turns_beginning(
     duration_s: float, turn_s: float
 ) -> None:
