@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidegate.load.distribution import Distribution
+from tidegate.load.length_figures import LengthFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +37,14 @@ class PartFigures:
     late: int
     """Answered, but not within the objective."""
     error_rate: float
-    """Of what was due, without those that must be refused and were."""
+    """Of what was sent, without those that must be refused and were. So are the other rates."""
     timeout_rate: float
     shed_rate: float
     degraded_rate: float
     availability: float
     """SPEC S1-41."""
     goodput_per_s: float
-    """Whole answers within their objective, per second of the phase."""
+    """Whole answers within their objective that came while asks were sent, per second."""
     goodput_share: float
     """Of those that were to be answered."""
     ttft: Distribution | None
@@ -81,7 +82,7 @@ class PhaseFigures:
     sent_rate_per_s: float
     """What the generator achieved."""
     answered_per_s: float
-    """Successful answers per second (QPS of SPEC S1-49)."""
+    """Successful answers that came while asks were sent, per second (QPS of SPEC S1-49)."""
     output_tokens_per_s: float
     all: PartFigures
     labels: dict[str, PartFigures] = field(default_factory=dict)
@@ -100,6 +101,12 @@ class PhaseFigures:
     recovered_in_s: float | None = None
     """After a spike: until P95 and errors were back at what they were before it; None: no spike, or never back."""
     moments: list[Moment] = field(default_factory=list)
+    moment_s: float = 0.0
+    """Width of a moment."""
+    slice_s: float = 0.0
+    """Width of the slices of ``p95_std_s``."""
+    lengths: list[LengthFigures] = field(default_factory=list)
+    """Latency over the length of the prompt, shortest first."""
     gap_buckets: list[tuple[float, int]] = field(default_factory=list)
     """Inter-chunk gaps: middle of the bucket in seconds, count."""
     token_sources: dict[str, int] = field(default_factory=dict)

@@ -16,6 +16,8 @@ class Played:
     """Since the run began."""
     ended_s: float
     """The last answer came."""
+    sending_s: float = 0.0
+    """For how long asks were sent: the turn's duration, less where it was ended early. 0: told by the other times."""
     samples: list[Sample]
     gaps: GapCounts
     """Between reads that brought a part of an answer."""

@@ -36,7 +36,8 @@ class Result:
 
     @property
     def passed(self) -> bool | None:
-        """None: no gates were asked for. A bar that could not be judged is not passed."""
+        """None: no gates were asked for. A required bar that could not be judged is not passed."""
         if not self.verdicts:
             return None
-        return not self.invalid and all(verdict.passed for verdict in self.verdicts)
+        counted = [verdict.passed for verdict in self.verdicts if verdict.is_judged or verdict.is_required]
+        return not self.invalid and bool(counted) and all(counted)

@@ -18,3 +18,11 @@ class Verdict:
     """None: the run has nothing to judge it by, and that is no pass."""
     why: str = ""
     """Of one that failed or was not judged: what to look at or to run."""
+    target: str = ""
+    """Of which target; empty: the run has one."""
+    is_required: bool = True
+    """False: where it could not be judged, the run passes without it (``passed`` is still None, and shown)."""
+
+    @property
+    def is_judged(self) -> bool:
+        return self.passed is not None
