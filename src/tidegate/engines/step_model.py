@@ -2,12 +2,13 @@
 
 The formula is ``step = fixed + prefill·P + sequence·N + context·C + quadratic·Σ p(x + p/2)``: P prompt
 tokens computed in the step, N sequences in it, C KV tokens read by the decoding ones. The last term
-is the attention of prompts over 8k tokens (Mooncake, FAST'25), p tokens computed after x earlier ones.
+is the attention of prompts over 8k tokens (Mooncake, FAST'25), p tokens computed after x earlier ones; on
+CPUs it is seen from the first token on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.errors import ConfigError
 
@@ -32,7 +33,8 @@ class StepModel:
     context_ps: int
     """Per KV token that the decoding sequences read."""
     quadratic_ps: int = 0
-    """Per prompt token and earlier token, in prompts longer than ``LONG_PROMPT_TOKENS``."""
+    """Per prompt token and earlier token, in prompts longer than ``quadratic_from_tokens``."""
+    quadratic_from_tokens: int = LONG_PROMPT_TOKENS
 
     def __post_init__(self) -> None:
         if self.fixed_ps < 1 or min(self.prefill_ps, self.sequence_ps, self.context_ps, self.quadratic_ps) < 0:
@@ -54,7 +56,8 @@ class StepModel:
         """The same engine with every step ``factor`` times as long."""
         if factor <= 0:
             raise ConfigError([f"slow factor {factor}: must be above 0 (1 is normal speed, 2 is half speed)"])
-        return StepModel(
+        return replace(
+            self,
             fixed_ps=round(self.fixed_ps * factor),
             prefill_ps=round(self.prefill_ps * factor),
             sequence_ps=round(self.sequence_ps * factor),
@@ -64,7 +67,7 @@ class StepModel:
 
     def attention_ps(self, prompt_tokens: int, earlier_tokens: int, chunk_tokens: int) -> int:
         """Extra time of a chunk of a long prompt; 0 for prompts whose attention the linear cost covers."""
-        if prompt_tokens <= LONG_PROMPT_TOKENS:
+        if prompt_tokens <= self.quadratic_from_tokens:
             return 0
         return self.quadratic_ps * chunk_tokens * (2 * earlier_tokens + chunk_tokens) // 2
 

@@ -41,6 +41,8 @@ class Sample(msgspec.Struct, array_like=True, gc=False):
     """Longest time between two such reads."""
     prompt_tokens: int = 0
     """As the engine counted them (usage); 0: it did not say."""
+    cached_tokens: int = 0
+    """Of those, how many the engine took from its prefix cache, by its own word (``cached_tokens`` of the usage)."""
     output_tokens: int = 0
     """As the engine counted them; without usage the number of chunks, and ``is_counted`` is false."""
     is_counted: bool = False
