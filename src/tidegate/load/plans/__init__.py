@@ -1,0 +1,1 @@
+"""The named plans, by what they are like."""

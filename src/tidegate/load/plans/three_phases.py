@@ -1,0 +1,122 @@
+"""Single, ramp, burst, soak: the evaluation that a service has to pass (SPEC S1-55 to S1-60, S2-24)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate.load.arrival_times import Drawn
+from tidegate.load.phase import Kind, Phase
+from tidegate.load.plan import Objective, Plan
+from tidegate.load.plan_options import PlanOptions
+from tidegate.load.plans.mixes import (
+    CHAT,
+    MIXED,
+    one_question,
+    open_phase,
+    overlong_note,
+    steady_phase,
+    user_steps,
+    with_overlong,
+)
+from tidegate.load.rate_curve import constant, spike
+from tidegate.load.workloads.blend import Blend
+
+SINGLE_RUNS = 1000
+SINGLE_MOST_S = 1800.0
+STEP_S = 120.0
+BURST_FACTOR = 2.0
+"""SPEC S1-59."""
+BURST_S = (60.0, 120.0)
+BURST_WHOLE_S = 300.0
+SOAK_S = 1800.0
+"""SPEC S1-60: at least 30 min."""
+SOAK_SHAPE = 0.5
+"""Gaps of a soak are burstier than a Poisson process: their variance is twice its."""
+RATE_PER_S = 4.0
+QUESTION_TOKENS = 56
+CHAT_OBJECTIVE = Objective(ttft_s=2.0, tpot_s=0.1, e2e_s=10.0)
+"""SPEC S1-46, S1-48: two seconds for a chat to begin, and ten for its whole answer."""
+
+
+def single_phase(options: PlanOptions) -> Phase:
+    recipe = options.fitted(one_question(QUESTION_TOKENS))
+    return Phase(
+        name="single",
+        kind=Kind.SINGLE,
+        source=Blend(name="single", recipes=(recipe,)),
+        duration_s=options.duration(SINGLE_MOST_S),
+        users=1,
+        count=options.runs(SINGLE_RUNS),
+    )
+
+
+def burst_phase(rate_per_s: float, options: PlanOptions) -> Phase:
+    """``rate_per_s`` is scaled already."""
+    begin_s, end_s, whole_s = (options.duration(each) for each in (*BURST_S, BURST_WHOLE_S))
+    curve = spike(rate_per_s, BURST_FACTOR, (begin_s, end_s), whole_s)
+    return replace(open_phase("burst", (CHAT,), Drawn(curve), options, Kind.BURST), spike=(begin_s, end_s))
+
+
+def soak_phase(rate_per_s: float, options: PlanOptions) -> Phase:
+    """``rate_per_s`` is scaled already."""
+    curve = constant(rate_per_s, options.duration(SOAK_S))
+    return open_phase("soak", with_overlong(MIXED, options), Drawn(curve, SOAK_SHAPE), options, Kind.SOAK)
+
+
+def three_phase(options: PlanOptions) -> Plan:
+    rate_per_s = options.rate(RATE_PER_S)
+    return Plan(
+        name="three-phase",
+        seed=options.seed,
+        phases=(
+            single_phase(options),
+            *user_steps((CHAT,), STEP_S, options),
+            burst_phase(rate_per_s, options),
+            soak_phase(rate_per_s, options),
+        ),
+        objective=CHAT_OBJECTIVE,
+        notes={
+            "rows": "S1-55 to S1-60, S2-24",
+            "base_rate": f"{rate_per_s:g}/s in soak and burst"
+            + ("" if options.rate_per_s else ", not from a measured peak"),
+            "over_long": overlong_note(options),
+            "soak": f"{options.duration(SOAK_S):g} s" + (" (30 min are asked for)" if options.time_scale < 1 else ""),
+        },
+    )
+
+
+def acceptance(options: PlanOptions) -> Plan:
+    """At the planned peak, at 1.5 times it (SPEC S1-53), a burst on it and a soak below it."""
+    rate_per_s = options.rate(RATE_PER_S)
+    ten_minutes_s = options.duration(600.0)
+    return Plan(
+        name="acceptance",
+        seed=options.seed,
+        phases=(
+            steady_phase("peak", MIXED, constant(rate_per_s, ten_minutes_s), options),
+            steady_phase("peak-x1.5", MIXED, constant(rate_per_s * 1.5, ten_minutes_s), options),
+            burst_phase(rate_per_s, options),
+            soak_phase(rate_per_s, options),
+        ),
+        objective=CHAT_OBJECTIVE,
+        notes={
+            "rows": "S1-46 to S1-54",
+            "peak": f"{rate_per_s:g}/s" + ("" if options.rate_per_s else ", not from a measured peak"),
+            "over_long": overlong_note(options),
+        },
+    )
+
+
+def steady_load(options: PlanOptions) -> Plan:
+    rate_per_s = options.rate(RATE_PER_S)
+    curve = constant(rate_per_s, options.duration(600.0))
+    phase = steady_phase("steady", MIXED, curve, options)
+    return Plan(name="steady-load", seed=options.seed, phases=(phase,), objective=CHAT_OBJECTIVE)
+
+
+def quick(options: PlanOptions) -> Plan:
+    """Is everything in place? A minute of short chats."""
+    curve = constant(options.rate(2.0), options.duration(60.0))
+    short = replace(CHAT, most_output_tokens=64)
+    phase = steady_phase("quick", (short,), curve, options)
+    return Plan(name="quick", seed=options.seed, phases=(phase,), objective=CHAT_OBJECTIVE)

@@ -1,0 +1,1 @@
+"""What is sent: lengths, words, bodies, sessions, and requests that must be refused."""

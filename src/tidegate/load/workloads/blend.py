@@ -1,0 +1,49 @@
+"""Requests of several kinds, drawn one after the other: what most phases are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate, repeat
+
+from tidegate.load.arrival_times import ArrivalTimes
+from tidegate.load.ask import Ask
+from tidegate.load.workloads.ask_writer import AskWriter
+from tidegate.load.workloads.filler import Filler
+from tidegate.load.workloads.recipe import Recipe
+from tidegate.simulate.streams import stream
+
+SALT_BITS = 36
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blend:
+    """``name`` is its phase's: two phases of one run have no words in common, the same phase of two runs has all."""
+
+    name: str
+    recipes: tuple[Recipe, ...]
+    arrivals: ArrivalTimes | None = None
+    """None: a closed loop's, without end."""
+
+    @property
+    def title(self) -> str:
+        whole = sum(recipe.weight for recipe in self.recipes)
+        kinds = "; ".join(
+            f"{recipe.weight / whole:.3g} {recipe.label}: {recipe.prompt.title} in, {recipe.output.title} out"
+            for recipe in self.recipes
+        )
+        return kinds if self.arrivals is None else f"{self.arrivals.title} - {kinds}"
+
+    def asks(self, seed: int) -> Iterator[Ask]:
+        purpose = f"load/{self.name}"
+        salts = stream(seed, f"{purpose}/salts")
+        filler = Filler(stream(seed, f"{purpose}/words"))
+        writers = [
+            AskWriter(recipe, filler, stream(seed, f"{purpose}/{place}"), salts.getrandbits(SALT_BITS))
+            for place, recipe in enumerate(self.recipes)
+        ]
+        due = repeat(0.0) if self.arrivals is None else self.arrivals.times(stream(seed, f"{purpose}/arrivals"))
+        kinds, bounds = stream(seed, f"{purpose}/kinds"), list(accumulate(recipe.weight for recipe in self.recipes))
+        for index, due_s in enumerate(due):
+            (writer,) = kinds.choices(writers, cum_weights=bounds)
+            yield writer.ask(index, due_s)
