@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate.load.client_outcome import ANSWERED, ERRORS, ClientOutcome
 from tidegate.load.distribution import distribution
@@ -264,7 +264,7 @@ def a_run(
 
 
 def _slower(shape: Shape) -> Shape:
-    return Shape(**{**{name: getattr(shape, name) for name in shape.__dataclass_fields__}, "stretch": 1.6})
+    return replace(shape, stretch=shape.stretch * 1.6)
 
 
 def _result(phases: list[PhaseFigures], targets: list[str], seed: int) -> Result:
