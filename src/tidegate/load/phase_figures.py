@@ -100,6 +100,8 @@ class PhaseFigures:
     generator_busiest_share: float = 0.0
     recovered_in_s: float | None = None
     """After a spike: until P95 and errors were back at what they were before it; None: no spike, or never back."""
+    watched_after_spike_s: float | None = None
+    """For how long the phase went on after its spike; None: no spike."""
     moments: list[Moment] = field(default_factory=list)
     moment_s: float = 0.0
     """Width of a moment."""
