@@ -7,25 +7,42 @@ import contextlib
 import random
 import socket
 import struct
-from collections.abc import Callable
+from typing import NoReturn
 
 from tidegate.load.drills.impairment import NOTHING, RETRANSMISSION_S, Cut, Impairment, Releases
+from tidegate.load.drills.wiretap import Wiretap
 
 READ_BYTES = 65536
 MOST_PIECES = 256
 """Under way in one direction; beyond it the sender is not read, as a full window would do."""
-LOOK_AGAIN_S = 0.01
-"""How often a stalled direction looks whether that is over."""
+
+Pieces = asyncio.Queue[tuple[float, bytes]]
+"""When each goes on; an empty one is the end."""
 
 
 class Line:
-    """What every passage of one proxy obeys. ``loses_packets``: loss is somebody else's work, below the streams."""
+    """What every passage of one proxy obeys."""
 
-    def __init__(self, seed: int, *, loses_packets: bool = False) -> None:
+    def __init__(self, seed: int) -> None:
         self.impairment = NOTHING
+        self.moves = asyncio.Event()
+        """Set while nothing is stalled."""
+        self.tells = asyncio.Event()
+        """Set while answers go through."""
+        self.take(NOTHING)
         self.random = random.Random(seed)  # noqa: S311 - a fault that can be repeated, no secret
-        self.loses_packets = loses_packets
+        self.loses_packets = False
+        """Delay and loss are somebody else's work, below the streams."""
         self.resets = 0
+
+    def take(self, impairment: Impairment) -> None:
+        """From here on, also for what is under way."""
+        self.impairment = impairment
+        for event, cut in ((self.moves, Cut.STALL), (self.tells, Cut.HALF_OPEN)):
+            if impairment.cut is cut:
+                event.clear()
+            else:
+                event.set()
 
     def released_at(self, releases: Releases, now: float, size_bytes: int) -> float:
         """When this piece goes on."""
@@ -45,78 +62,67 @@ class Line:
 class Passage:
     """From ``client`` to ``server`` and back, until both directions have ended or one is reset."""
 
-    def __init__(self, line: Line, client: Ends, server: Ends, on_passed: Callable[[bytes], None]) -> None:
+    def __init__(self, line: Line, client: Ends, server: Ends, tap: Wiretap) -> None:
         self._line = line
         self._client = client
         self._server = server
-        self._on_passed = on_passed
-        """Told what has gone on to the server, in order."""
+        self._tap = tap
 
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as both:
-                both.create_task(self._carry(self._client, self._server, self._on_passed, is_answer=False))
-                both.create_task(self._carry(self._server, self._client, None, is_answer=True))
+                both.create_task(self._carry(self._client, self._server, is_answer=False))
+                both.create_task(self._carry(self._server, self._client, is_answer=True))
         except* OSError:
-            self.reset()
+            self._client.reset()
+            self._server.reset()
         finally:
             self._client.close()
             self._server.close()
+            self._tap.close()
 
-    def reset(self) -> None:
-        """Both, with RST."""
-        self._client.reset()
-        self._server.reset()
-
-    async def _carry(
-        self, source: Ends, sink: Ends, on_passed: Callable[[bytes], None] | None, *, is_answer: bool
-    ) -> None:
-        pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(MOST_PIECES)
+    async def _carry(self, source: Ends, sink: Ends, *, is_answer: bool) -> None:
+        pieces: Pieces = asyncio.Queue(MOST_PIECES)
         async with asyncio.TaskGroup() as both:
-            both.create_task(self._take(source, pieces))
-            both.create_task(self._give(sink, pieces, on_passed, is_answer=is_answer))
+            both.create_task(self._take(source, pieces, is_answer=is_answer))
+            both.create_task(self._give(sink, pieces, is_answer=is_answer))
 
-    async def _take(self, source: Ends, pieces: asyncio.Queue[tuple[float, bytes]]) -> None:
+    async def _take(self, source: Ends, pieces: Pieces, *, is_answer: bool) -> None:
         loop, releases = asyncio.get_running_loop(), Releases()
-        piece = b"-"
-        while piece:
+        while True:
             piece = await source.reader.read(READ_BYTES)
+            if is_answer:
+                self._tap.answer(piece)
             await pieces.put((self._line.released_at(releases, loop.time(), len(piece)), piece))
+            if not piece:
+                return
 
-    async def _give(
-        self,
-        sink: Ends,
-        pieces: asyncio.Queue[tuple[float, bytes]],
-        on_passed: Callable[[bytes], None] | None,
-        *,
-        is_answer: bool,
-    ) -> None:
+    async def _give(self, sink: Ends, pieces: Pieces, *, is_answer: bool) -> None:
         loop, line, due = asyncio.get_running_loop(), self._line, 0.0
         while True:
             at, piece = await pieces.get()
             due = max(due, at)
-            while loop.time() < due or line.impairment.cut is Cut.STALL:
-                await asyncio.sleep(max(LOOK_AGAIN_S, due - loop.time()))
-            if is_answer and line.impairment.cut is Cut.HALF_OPEN:
+            if due > loop.time():
+                await asyncio.sleep(due - loop.time())
+            await line.moves.wait()
+            if is_answer and not line.tells.is_set():
                 await self._lose_the_rest(pieces)
-                return
             if piece and line.resets_now():
                 line.resets += 1
                 raise ConnectionResetError("the fault proxy resets it")
             if not piece:
                 sink.end()
                 return
+            if not is_answer:
+                self._tap.ask(piece)
             sink.writer.write(piece)
             await sink.writer.drain()
-            if on_passed is not None:
-                on_passed(piece)
 
-    async def _lose_the_rest(self, pieces: asyncio.Queue[tuple[float, bytes]]) -> None:
+    async def _lose_the_rest(self, pieces: Pieces) -> NoReturn:
         """Until the server has ended; then stay, so that the client is not told."""
         while (await pieces.get())[1]:
             pass
-        while self._line.impairment.cut is Cut.HALF_OPEN:
-            await asyncio.sleep(LOOK_AGAIN_S)
+        await self._line.tells.wait()
         raise ConnectionResetError("what was lost of this answer cannot come any more")
 
 
