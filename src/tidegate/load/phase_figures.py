@@ -98,6 +98,8 @@ class PhaseFigures:
     """How late the generator sent what was due."""
     generator_cpu_s: float = 0.0
     generator_busiest_share: float = 0.0
+    spike: tuple[float, float] | None = None
+    """Begin and end of the spike, seconds from the phase's beginning."""
     recovered_in_s: float | None = None
     """After a spike: until P95 and errors were back at what they were before it; None: no spike, or never back."""
     watched_after_spike_s: float | None = None
