@@ -11,6 +11,8 @@ COLORS = (
 )  # fmt: skip
 """Okabe and Ito's, told apart by colour-blind people too, and four more."""
 
+DASHES = ' stroke-dasharray="6 4"'
+
 Point = tuple[float, float]
 
 
@@ -27,16 +29,25 @@ class Canvas:
             f"{escape(text)}</text>"
         )
 
-    def line(self, begin: Point, end: Point, color: str = GRID, width: float = 1.0) -> None:
+    def line(self, begin: Point, end: Point, color: str = GRID, width: float = 1.0, *, is_dashed: bool = False) -> None:
         self._parts.append(
             f'<line x1="{begin[0]:.1f}" y1="{begin[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
-            f'stroke="{color}" stroke-width="{width}"/>'
+            f'stroke="{color}" stroke-width="{width}"{DASHES if is_dashed else ""}/>'
         )
 
-    def path(self, points: Sequence[Point], color: str, *, is_dashed: bool = False) -> None:
-        dashes = ' stroke-dasharray="6 4"' if is_dashed else ""
+    def path(self, points: Sequence[Point], color: str, *, is_dashed: bool = False, width: float = 2.0) -> None:
         joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self._parts.append(f'<polyline points="{joined}" fill="none" stroke="{color}" stroke-width="2"{dashes}/>')
+        dashes = DASHES if is_dashed else ""
+        self._parts.append(
+            f'<polyline points="{joined}" fill="none" stroke="{color}" stroke-width="{width:g}"{dashes}/>'
+        )
+
+    def band(self, at: Point, size: Point, color: str, opacity: float, tip: str) -> None:
+        """A shade that what is drawn later lies upon."""
+        self._parts.append(
+            f'<rect x="{at[0]:.1f}" y="{at[1]:.1f}" width="{size[0]:.1f}" height="{size[1]:.1f}" fill="{color}" '
+            f'fill-opacity="{opacity:g}"><title>{escape(tip)}</title></rect>'
+        )
 
     def dot(self, at: Point, color: str, tip: str, radius: float = 4.0) -> None:
         self._parts.append(

@@ -16,6 +16,18 @@ Series = Mapping[str, Sequence[Point]]
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """A chart's size and the margins around what is drawn in it."""
+
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    top: int = TOP
+    right: int = RIGHT
+    bottom: int = BOTTOM
+
+
+@dataclass(frozen=True, slots=True)
 class Axis:
     """From ``low`` to ``high``, in logarithms or not."""
 
@@ -24,6 +36,8 @@ class Axis:
     high: float
     is_share: bool = False
     is_log: bool = False
+    named: tuple[tuple[float, str], ...] = ()
+    """Ticks and their names, in place of round numbers."""
 
     @classmethod
     def around(cls, label: str, values: Sequence[float]) -> Axis:
@@ -47,6 +61,8 @@ class Axis:
         return (log10(max(value, self.low)) - low) / (high - low)
 
     def ticks(self) -> list[float]:
+        if self.named:
+            return [value for value, _ in self.named]
         if self.is_log:
             return [10.0**power for power in range(round(log10(self.low)), round(log10(self.high)) + 1)]
         step = _round_step((self.high - self.low) / 6)
@@ -54,9 +70,13 @@ class Axis:
         return [round((first + index) * step, 9) for index in range(8) if (first + index) * step <= self.high + 1e-9]
 
     def name(self, value: float) -> str:
+        for at, text in self.named:
+            if at == value:
+                return text
         return f"{value:.0%}" if self.is_share else f"{value:g}"
 
 
+FRAME = Frame()
 SHARE = (0.0, 1.0)
 
 
@@ -67,35 +87,45 @@ def share_axis(label: str) -> Axis:
 class Chart:
     """A canvas with two axes."""
 
-    def __init__(self, title: str, x: Axis, y: Axis) -> None:
-        self.canvas = Canvas(WIDTH, HEIGHT, title)
-        self._x, self._y = x, y
-        self.canvas.text((LEFT, 24), title, size=15, is_bold=True)
+    def __init__(self, title: str, x: Axis, y: Axis, frame: Frame = FRAME) -> None:
+        self.canvas = Canvas(frame.width, frame.height, title)
+        self.frame = frame
+        self.x, self.y = x, y
+        self.canvas.text((frame.left, 24), title, size=15, is_bold=True)
         self._draw_axes()
 
+    @property
+    def right(self) -> int:
+        """Where the drawn part ends."""
+        return self.frame.width - self.frame.right
+
+    @property
+    def bottom(self) -> int:
+        return self.frame.height - self.frame.bottom
+
     def place(self, x: float, y: float) -> Point:
-        right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-        return LEFT + self._x.part(x) * (right - LEFT), bottom - self._y.part(y) * (bottom - TOP)
+        left, top = self.frame.left, self.frame.top
+        return left + self.x.part(x) * (self.right - left), self.bottom - self.y.part(y) * (self.bottom - top)
 
     def name_series(self, names: Sequence[str]) -> None:
         for index, name in enumerate(names):
-            at = WIDTH - RIGHT + 14, TOP + 8 + 20 * index
+            at = self.right + 14, self.frame.top + 8 + 20 * index
             self.canvas.bar((at[0], at[1] - 8), 12, 10, color_of(index), name)
             self.canvas.text((at[0] + 18, at[1] + 1), name)
 
     def _draw_axes(self) -> None:
-        right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-        for value in self._y.ticks():
-            _, y = self.place(self._x.low, value)
-            self.canvas.line((LEFT, y), (right, y))
-            self.canvas.text((LEFT - 8, y + 4), self._y.name(value), anchor="end")
-        for value in self._x.ticks() if self._x.label else ():
-            x, _ = self.place(value, self._y.low)
+        left, top, right, bottom = self.frame.left, self.frame.top, self.right, self.bottom
+        for value in self.y.ticks():
+            _, y = self.place(self.x.low, value)
+            self.canvas.line((left, y), (right, y))
+            self.canvas.text((left - 8, y + 4), self.y.name(value), anchor="end")
+        for value in self.x.ticks() if self.x.label else ():
+            x, _ = self.place(value, self.y.low)
             self.canvas.line((x, bottom), (x, bottom + 5), INK)
-            self.canvas.text((x, bottom + 19), self._x.name(value), anchor="middle")
-        self.canvas.line((LEFT, bottom), (right, bottom), INK)
-        self.canvas.text(((LEFT + right) / 2, HEIGHT - 12), self._x.label, anchor="middle")
-        self.canvas.text((LEFT, TOP - 6), self._y.label, size=11)
+            self.canvas.text((x, bottom + 19), self.x.name(value), anchor="middle")
+        self.canvas.line((left, bottom), (right, bottom), INK)
+        self.canvas.text(((left + right) / 2, self.frame.height - 12), self.x.label, anchor="middle")
+        self.canvas.text((left, top - 6), self.y.label, size=11)
 
 
 def color_of(index: int) -> str:
