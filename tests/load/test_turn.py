@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import pytest
@@ -18,6 +18,8 @@ class EverySecond:
     """Ask k is due at k seconds and tells the seed."""
 
     count: int = 10_000
+
+    salt: str = ""
 
     title = "one a second"
 
@@ -67,3 +69,10 @@ def test_a_spike_is_not_cut() -> None:
     assert turns_of(whole, 10.0) == [whole]
     assert turns_of(phase(10.0), 10.0) == [phase(10.0)]
     assert turns_of(phase(20.0), 10.0)[0].source.title == "one a second"
+
+
+@pytest.mark.parametrize("users", [None, 2])
+def test_a_turns_nonces_can_be_made_its_own(users: int | None) -> None:
+    turn = turns_of(phase(20.0, users=users), 10.0)[1]
+    assert next(turn.source.asks(1)).label == ""
+    assert next(turn.source.salted("b").asks(1)).label == "b"

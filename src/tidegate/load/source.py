@@ -17,3 +17,7 @@ class Source(Protocol):
 
     def asks(self, seed: int) -> Iterator[Ask]:
         """In the order of ``due_s``; equal seeds give equal asks. Endless where the phase is a closed loop."""
+
+    def salted(self, salt: str) -> Source:
+        """The same asks with other nonces: where two targets stand before one engine, its prefix cache must not
+        answer the second for the first. Itself where its prompts have no nonce."""

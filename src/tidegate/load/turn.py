@@ -31,6 +31,9 @@ class Window:
         early = takewhile(lambda ask: ask.due_s < self.end_s, self.source.asks(seed))
         return (replace(ask, due_s=ask.due_s - self.begin_s) for ask in early if ask.due_s >= self.begin_s)
 
+    def salted(self, salt: str) -> Window:
+        return replace(self, source=self.source.salted(salt))
+
 
 @dataclass(frozen=True, slots=True)
 class Again:
@@ -48,6 +51,9 @@ class Again:
         # A prime far above the seeds that people choose: no turn repeats what another seed's first turn sends.
         asks = self.source.asks(seed + self.turn * 1_000_003)
         return (replace(ask, index=number) for ask, number in zip(asks, numbers, strict=False))
+
+    def salted(self, salt: str) -> Again:
+        return replace(self, source=self.source.salted(salt))
 
 
 def turns_of(phase: Phase, turn_s: float) -> list[Phase]:
