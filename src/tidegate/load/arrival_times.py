@@ -33,9 +33,11 @@ class ArrivalTimes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """Without chance: constant gaps where the rate is constant, the first request at once."""
+    """Without chance: constant gaps where the rate is constant."""
 
     curve: RateCurve
+    first: float = 0.0
+    """When the first request comes, as a part of a gap; 0: at once."""
 
     @property
     def duration_s(self) -> float:
@@ -50,7 +52,7 @@ class Regular:
         return f"{self.mean_per_s:.3g}/s, even gaps"
 
     def times(self, _rng: Random) -> Iterator[float]:
-        return self.curve.times(chain((0.0,), repeat(1.0)))
+        return self.curve.times(chain((self.first,), repeat(1.0)))
 
 
 @dataclass(frozen=True, slots=True)

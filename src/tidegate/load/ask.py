@@ -16,6 +16,8 @@ class Refusal:
     statuses: frozenset[int] = frozenset({400})
     codes: frozenset[str] = frozenset()
     """The error's ``code``; empty: any. Engines without codes of their own are judged by the status alone."""
+    may_answer: bool = False
+    """An answer is right as well: it is the engine's to say. What is wrong is a 5xx, another code, or silence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

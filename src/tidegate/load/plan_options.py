@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from tidegate.load.ask import Refusal
 from tidegate.load.workloads.recipe import Nonce, Recipe
 from tidegate.wire.header_names import DEADLINE_MS
 
@@ -39,6 +40,8 @@ class PlanOptions:
     """Of a soak's requests (SPEC S1-60)."""
     is_overlong_answered: bool = False
     """The target truncates over-long prompts or sends them to a longer model; else they must be refused."""
+    wants_codes: bool = True
+    """Refusals name their reasons as Tidegate does; False: of a bare engine only the status can be judged."""
     tenant_keys: dict[str, str] = field(default_factory=dict)
     """API keys by tenant; requests of others have none of their own."""
 
@@ -67,11 +70,18 @@ class PlanOptions:
             headers=headers,
             nonce=self.nonce or recipe.nonce,
             stream_share=recipe.stream_share if self.stream_share is None else self.stream_share,
+            refusal=self.judged(recipe.refusal),
             more=recipe.more + (IGNORE_EOS if self.ignores_eos else ""),
             most_prompt_tokens=None if recipe.may_exceed else self.max_prompt_tokens,
             most_output_tokens=self.max_output_tokens,
             context_tokens=None if recipe.may_exceed else self.context_tokens,
         )
+
+    def judged(self, refusal: Refusal | None) -> Refusal | None:
+        """As far as the target can say it."""
+        if refusal is None or self.wants_codes:
+            return refusal
+        return replace(refusal, statuses=refusal.statuses | {422}, codes=frozenset())
 
     def notes(self) -> dict[str, str]:
         """What differs from the plan as it is meant, in words."""

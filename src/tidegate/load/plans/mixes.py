@@ -10,6 +10,7 @@ from tidegate.load.workloads.blend import Blend
 from tidegate.load.workloads.length_draws import Fixed, LogNormal, Uniform
 from tidegate.load.workloads.overlong import overlong
 from tidegate.load.workloads.recipe import Conversation, Recipe, SharedPrefix
+from tidegate.simulate.arrivals import Kind as Component
 
 STEPS = (10, 50, 100, 200, 500)
 """Users of a ramp's steps (SPEC S2-24)."""
@@ -63,6 +64,11 @@ def user_steps(
         )
         for count in counts
     )
+
+
+def recipe_of(kind: Component) -> Recipe:
+    """A simulated mix's component, as requests."""
+    return Recipe(label=kind.label, weight=kind.weight, prompt=Uniform(*kind.prompt), output=Uniform(*kind.output))
 
 
 def with_overlong(recipes: tuple[Recipe, ...], options: PlanOptions) -> tuple[Recipe, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, repeat
 
 from tidegate.load.arrival_times import ArrivalTimes
@@ -25,18 +25,24 @@ class Blend:
     arrivals: ArrivalTimes | None = None
     """None: a closed loop's, without end."""
 
+    salt: str = ""
+    """Other nonces and names of sessions, and nothing else, for another one."""
+
     @property
     def title(self) -> str:
         whole = sum(recipe.weight for recipe in self.recipes)
         kinds = "; ".join(
-            f"{recipe.weight / whole:.3g} {recipe.label}: {recipe.prompt.title} in, {recipe.output.title} out"
+            f"{recipe.weight / whole:.0%} {recipe.label}: {recipe.prompt.title} in, {recipe.output.title} out"
             for recipe in self.recipes
         )
         return kinds if self.arrivals is None else f"{self.arrivals.title} - {kinds}"
 
+    def salted(self, salt: str) -> Blend:
+        return replace(self, salt=salt)
+
     def asks(self, seed: int) -> Iterator[Ask]:
         purpose = f"load/{self.name}"
-        salts = stream(seed, f"{purpose}/salts")
+        salts = stream(seed, f"{purpose}/salts{self.salt}")
         filler = Filler(stream(seed, f"{purpose}/words"))
         writers = [
             AskWriter(recipe, filler, stream(seed, f"{purpose}/{place}"), salts.getrandbits(SALT_BITS))
