@@ -55,6 +55,12 @@ class Canvas:
             f"<title>{escape(tip)}</title></circle>"
         )
 
+    def spot(self, at: Point, tip: str) -> None:
+        """Not to be seen: tells something where a pointer rests."""
+        self._parts.append(
+            f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="5" fill="transparent"><title>{escape(tip)}</title></circle>'
+        )
+
     def bar(self, at: Point, width: float, height: float, color: str, tip: str) -> None:
         self._parts.append(
             f'<rect x="{at[0]:.1f}" y="{at[1]:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{color}">'

@@ -1,0 +1,159 @@
+"""Fits the step model of a simulated engine to a load run of a real one.
+
+Least squares give first costs (``step_fit``). Then the measured arrivals are played again, and the costs are moved
+until TTFT, TPOT and E2E of the simulated requests are as near to the measured ones as they get (``likeness``,
+``least_squares``). Nothing is drawn: equal records give equal engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate.engines.step_model import SimulatedConfig, StepModel
+from tidegate.errors import ConfigError
+from tidegate.simulate.calibrated_engine import CalibratedEngine
+from tidegate.simulate.least_squares import Point, Residual, descend, loss
+from tidegate.simulate.likeness import residuals
+from tidegate.simulate.load_replay import Replayed, replay
+from tidegate.simulate.load_row import LoadRow
+from tidegate.simulate.step_fit import first_costs
+
+LEAST_ROWS = 20
+"""Of whole streamed answers. Six costs cannot be told apart by fewer."""
+MOST_ROWS = 2000
+"""Played again at each try; more make it slow and no better."""
+CHUNKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+SEQUENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+BLOCK_TOKENS = 16
+REFINED = 3
+"""How many pairs of chunk and sequences are searched to the end, the best of all at their first costs."""
+SCALE_S = 1e-4
+LEAST_STEP_MS = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """What is known of the engine; None: it is found by trying."""
+
+    max_sequences: int | None = None
+    chunk_tokens: int | None = None
+    context_tokens: int | None = None
+    kv_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    engine: CalibratedEngine
+    loss: float
+    """``least_squares.loss`` of what is left on the rows that were fitted."""
+    rows: int
+    """So many were compared."""
+    tries: int
+    """Times that the run was played again."""
+
+
+def calibrate(rows: Sequence[LoadRow], fitted: Callable[[LoadRow], bool], sizes: Sizes) -> Calibration:
+    """Fit to the rows for which ``fitted`` is true; the others load the engine, and their times are not looked at.
+
+    Raises ConfigError where there are too few.
+    """
+    played = sorted(rows, key=lambda row: row.at)[:MOST_ROWS]
+    chosen = [row for row in played if fitted(row) and row.is_whole and row.is_stream]
+    if len(chosen) < LEAST_ROWS:
+        raise ConfigError(
+            [f"{len(chosen)} whole streamed answers to fit to: at least {LEAST_ROWS} are needed; run for longer"]
+        )
+    return _Search(played, fitted, sizes).run()
+
+
+class _Search:
+    def __init__(self, rows: list[LoadRow], fitted: Callable[[LoadRow], bool], sizes: Sizes) -> None:
+        self._rows = rows
+        self._sizes = sizes
+        self._compared = [index for index, row in enumerate(rows) if fitted(row)]
+        self._tries = 0
+
+    def run(self) -> Calibration:
+        firsts = sorted(
+            (loss(self._residuals(costs, *pair)), pair, costs)
+            for pair in self._pairs()
+            for costs in (self._first_costs(*pair),)
+        )
+        found = []
+        for _, pair, costs in firsts[:REFINED]:
+            point, value = descend(self._function(pair), costs, _scales(costs))
+            found.append((value, pair, point))
+        value, pair, point = min(found)
+        return Calibration(engine=self._engine(point, *pair), loss=value, rows=len(self._compared), tries=self._tries)
+
+    def _function(self, pair: tuple[int, int]) -> Callable[[Point], list[Residual]]:
+        return lambda point: self._residuals(point, *pair)
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Sequences and chunk tokens to try."""
+        known, chunk = self._sizes.max_sequences, self._sizes.chunk_tokens
+        most = most_at_once(self._rows)
+        sequences = [known] if known else [each for each in SEQUENCES if each < 2 * most]
+        chunks = [chunk] if chunk else CHUNKS
+        pairs = [(each, tokens) for each in sequences for tokens in chunks if tokens >= each]
+        return pairs or [(sequences[0], max(sequences[0], chunks[0]))]
+
+    def _first_costs(self, max_sequences: int, chunk_tokens: int) -> Point:
+        by_engine: dict[str, list[LoadRow]] = {}
+        for index in self._compared:
+            row = self._rows[index]
+            if row.is_stream and row.is_whole:
+                by_engine.setdefault(row.engine, []).append(row)
+        return first_costs(max(by_engine.values(), key=len), max_sequences, chunk_tokens)
+
+    def _residuals(self, point: Point, max_sequences: int, chunk_tokens: int) -> list[Residual]:
+        self._tries += 1
+        played = replay(self._rows, self._engine(point, max_sequences, chunk_tokens))
+        return residuals(*_of(self._rows, played, self._compared))
+
+    def _engine(self, point: Point, max_sequences: int, chunk_tokens: int) -> CalibratedEngine:
+        fixed, prefill, sequence, context, quadratic, overhead_s = point
+        step = StepModel.from_ms(
+            max(LEAST_STEP_MS, fixed * 1e3), prefill * 1e3, sequence * 1e3, context * 1e3, quadratic * 1e3
+        )
+        config = SimulatedConfig(
+            step=replace(step, quadratic_from_tokens=0),
+            kv_tokens=self._kv_tokens(max_sequences),
+            max_sequences=max_sequences,
+            chunk_tokens=chunk_tokens,
+            context_tokens=self._sizes.context_tokens,
+        )
+        return CalibratedEngine(config=config, overhead_s=overhead_s)
+
+    def _kv_tokens(self, max_sequences: int) -> int:
+        """Enough for all, unless the pool is known: a pool that runs short shows in nothing else that is fitted."""
+        if self._sizes.kv_tokens is not None:
+            return self._sizes.kv_tokens
+        longest = max(row.prompt_tokens + max(row.output_tokens, row.max_tokens) for row in self._rows)
+        return max_sequences * ((self._sizes.context_tokens or longest) + BLOCK_TOKENS)
+
+
+def _of(
+    rows: Sequence[LoadRow], played: Sequence[Replayed], indices: Sequence[int]
+) -> tuple[list[LoadRow], list[Replayed]]:
+    return [rows[index] for index in indices], [played[index] for index in indices]
+
+
+def _scales(costs: Point) -> Point:
+    """A hundredth of a step for what stands per step or sequence; what stands per token is smaller by lengths."""
+    step_s = max(costs[0] + costs[2], SCALE_S)
+    return (step_s / 20, step_s / 2000, step_s / 20, step_s / 20_000, step_s / 2_000_000, step_s / 20)
+
+
+def most_at_once(rows: Sequence[LoadRow]) -> int:
+    """Requests that were under way at one time on one engine, at most."""
+    most = 0
+    for engine in {row.engine for row in rows}:
+        mine = [row for row in rows if row.engine == engine]
+        changes = sorted([(row.at, 1) for row in mine] + [(row.last_at, -1) for row in mine])
+        running = 0
+        for _, change in changes:
+            running += change
+            most = max(most, running)
+    return most
