@@ -18,15 +18,16 @@ class EverySecond:
     """Ask k is due at k seconds and tells the seed."""
 
     count: int = 10_000
-
     salt: str = ""
 
     title = "one a second"
 
     def asks(self, seed: int) -> Iterator[Ask]:
-        return (
-            Ask(index=k, label="x", due_s=float(k), body=b',"seed":%d,"k":%d}' % (seed, k)) for k in range(self.count)
-        )
+        body = b',"seed":%d,"k":%d}'
+        return (Ask(index=k, label=self.salt, due_s=float(k), body=body % (seed, k)) for k in range(self.count))
+
+    def salted(self, salt: str) -> EverySecond:
+        return replace(self, salt=salt)
 
 
 def phase(duration_s: float, **changes: object) -> Phase:
