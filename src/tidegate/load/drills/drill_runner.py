@@ -1,0 +1,176 @@
+"""Plays drills on a deployment, one after the other, and always puts back what they broke."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any
+
+from tidegate.errors import TidegateError
+from tidegate.load.client_outcome import ClientOutcome
+from tidegate.load.drills import recovery
+from tidegate.load.drills.abort_rule import AbortRule
+from tidegate.load.drills.deployment import Deployment
+from tidegate.load.drills.drill import Drill
+from tidegate.load.drills.drill_pace import Pace
+from tidegate.load.drills.findings import Findings
+from tidegate.load.drills.scene import Scene
+from tidegate.load.drills.steady_load import SteadyLoad
+from tidegate.load.sample import Sample
+from tidegate.load.sender import Sender
+
+LOOK_EVERY_S = 0.25
+RESTORED_WITHIN_S = 120.0
+RACE = 1.0
+"""So many requests may begin between the look at what runs and the fault."""
+LOST = (ClientOutcome.BROKEN, ClientOutcome.TIMEOUT, ClientOutcome.REFUSED)
+
+
+class DrillRunner:
+    """``say`` gets a line of what happens."""
+
+    def __init__(self, deployment: Deployment, pace: Pace, seed: int, say: Callable[[str], None]) -> None:
+        self._deployment = deployment
+        self._pace = pace
+        self._seed = seed
+        self._say = say
+
+    async def run(self, drill: Drill) -> Findings:
+        """Never raises for what goes wrong with the service: that stands in the findings."""
+        findings = Findings(
+            drill=drill.name,
+            question=drill.question,
+            rows=drill.rows,
+            fault=drill.fault,
+            deployment=self._deployment.name,
+            began=datetime.now().astimezone().isoformat(timespec="seconds"),
+            rate_per_s=self._pace.rate_per_s,
+        )
+        findings.skipped = self.why_not(drill)
+        if not findings.skipped:
+            try:
+                await self._deployment.prepare(drill.setup)
+            except (TidegateError, OSError) as error:
+                findings.aborted = f"the deployment could not be made ready: {error}"
+            else:
+                await self._played(drill, findings)
+            findings.verdicts = [bar.judge(findings) for bar in drill.bars]
+        return findings
+
+    def why_not(self, drill: Drill) -> str:
+        """Why it can't run here; "": it can."""
+        deployment = self._deployment
+        if drill.needs_own and not deployment.is_own:
+            return drill.needs_own
+        if len(deployment.replicas) < drill.least_replicas:
+            return f"it needs {drill.least_replicas} replicas, and there are {len(deployment.replicas)}"
+        if drill.broken_replicas > deployment.most_broken:
+            most = deployment.most_broken
+            return f"it breaks {drill.broken_replicas} replicas at once, and at most {most} may be broken"
+        reasons = [f"{fault}: {why}" for fault in drill.faults if (why := deployment.why_not(fault))]
+        return "; ".join(reasons)
+
+    async def _played(self, drill: Drill, findings: Findings) -> None:
+        zero = time.monotonic()
+        scene = Scene(self._deployment, self._pace, findings, zero)
+        load = SteadyLoad(
+            name=f"{drill.name}-{time.time_ns() % 10**9}", rate_per_s=self._pace.rate_per_s, pace=self._pace
+        )
+        sender = Sender(self._deployment.target, zero, grace_s=self._pace.patience_s)
+        sending = asyncio.create_task(
+            sender.open_loop(load.asks(self._seed), zero, float("inf"), scene.samples.append, "steady")
+        )
+        try:
+            await self._guarded(drill, scene)
+            sender.stop()
+            await sending
+        finally:
+            # Whatever ends us: a cancellation is a signal, and must not leave anything broken.
+            await _to_its_end(self._put_back(scene, sender, sending))
+        await self._count(scene)
+
+    async def _guarded(self, drill: Drill, scene: Scene) -> None:
+        """Play it, and end it when it hurts more than it may."""
+        share = min(drill.expected_error_share, self._deployment.most_error_share)
+        rule = AbortRule(error_share=share)
+        playing = asyncio.create_task(drill.play(scene))
+        try:
+            while not playing.done():
+                await asyncio.wait((playing,), timeout=LOOK_EVERY_S)
+                scene.findings.aborted = rule.why(scene.samples, scene.now())
+                if scene.findings.aborted and not playing.done():
+                    self._say(f"{drill.name}: ended: {scene.findings.aborted}")
+                    return
+            playing.result()
+        except (TidegateError, OSError) as error:
+            scene.findings.aborted = f"{type(error).__name__}: {error}"
+        finally:
+            playing.cancel()
+            with contextlib.suppress(asyncio.CancelledError, TidegateError, OSError):
+                await playing
+
+    async def _put_back(self, scene: Scene, sender: Sender, sending: asyncio.Task[None]) -> None:
+        await scene.restore()
+        await sender.close()
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        for line in scene.findings.left_broken:
+            self._say(f"NOT PUT BACK: {line}")
+
+    async def _count(self, scene: Scene) -> None:
+        findings = scene.findings
+        findings.ended_at = scene.now()
+        fill(findings, scene.samples)
+        duplicated = self._deployment.duplicated()
+        charged = charged_twice(await self._deployment.rows())
+        findings.duplicated = None if duplicated is None and charged is None else (duplicated or 0) + (charged or 0)
+
+
+def fill(findings: Findings, samples: list[Sample]) -> None:
+    """What is told by what clients saw."""
+    sent = [each for each in samples if each.outcome is not ClientOutcome.UNSENT]
+    ended_at = findings.ended_at or 0.0
+    broken_at = ended_at if findings.broken_at is None else findings.broken_at
+    healed_at = ended_at if findings.healed_at is None else findings.healed_at
+    baseline_s = findings.baseline_p95_s
+    # What was under way when it broke counts as hit by it.
+    hit = [each for each in sent if each.ended_at >= broken_at]
+    findings.due = len(hit)
+    findings.outcomes = dict(Counter(each.outcome.value for each in hit))
+    findings.lost = sum(each.outcome in LOST for each in hit)
+    running = findings.figures.get("running")
+    if running is not None:
+        findings.figures["lost_beyond"] = max(0.0, findings.lost - running - RACE)
+    findings.late = recovery.late_count(hit, baseline_s)
+    findings.longest_s = max((each.e2e_s for each in hit), default=0.0)
+    during = recovery.between(sent, broken_at, healed_at)
+    findings.by_replica = dict(Counter(each.replica for each in during if each.is_answered and each.replica))
+    findings.detected_s = recovery.detected_s(sent, broken_at, healed_at)
+    last_due = max((each.due_at for each in sent), default=0.0)
+    findings.recovered_s = recovery.recovered_s(sent, healed_at, last_due, baseline_s)
+    findings.moments = recovery.moments(sent, last_due)
+
+
+def charged_twice(rows: object) -> int | None:
+    """Request ids that the gateway answered and charged more than once. None: it shows no requests."""
+    if not isinstance(rows, list) or not rows:
+        return None
+    charged = Counter(str(row["request_id"]) for row in rows if row.get("outcome") == "ok" and not row.get("reuse"))
+    return sum(count > 1 for count in charged.values())
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Finish ``work`` though we are cancelled meanwhile, and only then be cancelled."""
+    task = asyncio.create_task(work)
+    was_cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            was_cancelled = True
+    if was_cancelled:
+        raise asyncio.CancelledError

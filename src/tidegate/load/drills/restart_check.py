@@ -1,0 +1,44 @@
+"""What is checked of a replica that was started again (SPEC S1-64)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, kw_only=True)
+class RestartCheck:
+    """Times in seconds; None: nobody could tell."""
+
+    replica: str
+    is_loaded: bool = False
+    """It lists its model and wrote an answer of the length that was asked."""
+    back_s: float | None = None
+    """From its end until it answered again."""
+    first_request_s: float | None = None
+    """E2E of the first request that was sent to it directly: warm-up included."""
+    second_request_s: float | None = None
+    """The same request again."""
+    cached_before: int | None = None
+    """Prompt tokens of that request that came from the prefix cache: before the restart, when it was known."""
+    cached_first: int | None = None
+    cached_second: int | None = None
+    resident_before_bytes: int | None = None
+    resident_after_bytes: int | None = None
+    gpu_before_bytes: int | None = None
+    gpu_after_bytes: int | None = None
+    problem: str = ""
+
+    @property
+    def is_cache_cold(self) -> bool | None:
+        """The restart emptied the prefix cache."""
+        return None if self.cached_first is None else self.cached_first == 0
+
+    @property
+    def residual(self) -> float | None:
+        """Memory after the restart, as a multiple of that before it: well above 1 is what the old one left behind."""
+        before, after = (
+            (self.gpu_before_bytes, self.gpu_after_bytes)
+            if self.gpu_before_bytes
+            else (self.resident_before_bytes, self.resident_after_bytes)
+        )
+        return after / before if before and after else None

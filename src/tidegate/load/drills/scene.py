@@ -1,0 +1,93 @@
+"""A drill while it is played: its load, its steps, and what must be put back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+
+from tidegate.errors import TidegateError
+from tidegate.load.ask import Ask
+from tidegate.load.drills.deployment import Deployment
+from tidegate.load.drills.drill_pace import Pace
+from tidegate.load.drills.findings import Findings
+from tidegate.load.drills.recovery import between, error_share, p95_s
+from tidegate.load.sample import Sample
+from tidegate.load.sender import Sender
+
+Undo = Callable[[], Awaitable[None]]
+
+
+class Scene:
+    """Times are seconds since its load began."""
+
+    def __init__(self, deployment: Deployment, pace: Pace, findings: Findings, zero: float) -> None:
+        self.deployment = deployment
+        self.pace = pace
+        self.findings = findings
+        self.samples: list[Sample] = []
+        """Of the steady load and of what was sent beside it, as they end."""
+        self._zero = zero
+        self._undoing: list[tuple[str, Undo]] = []
+
+    def now(self) -> float:
+        return time.monotonic() - self._zero
+
+    async def hold(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def baseline(self) -> None:
+        """Let the load run, and learn what is usual from here on."""
+        began = self.now()
+        await self.hold(self.pace.baseline_s)
+        usual = between(self.samples, began, self.now())
+        self.findings.baseline_requests = len(usual)
+        self.findings.baseline_p95_s = p95_s(usual)
+        self.findings.baseline_error_share = error_share(usual)
+
+    async def note_running(self, *replicas: str) -> None:
+        """Remember what runs on them and may be lost with them: ``running`` of the drill's figures."""
+        view = await self.deployment.view()
+        known = {} if view is None else view["replicas"]
+        running = [known[name]["in_flight"] for name in replicas if name in known]
+        self.findings.figures["running"] = float(sum(running)) if running else None
+
+    async def break_(self, fault: str, replica: str | None = None) -> None:
+        """Break it; whatever happens, it is restored. Raises TidegateError where it can't be broken."""
+        what = fault if replica is None else f"{fault} of {replica}"
+        self.on_restore(what, lambda: self.deployment.restore(fault, replica))
+        if self.findings.broken_at is None:
+            self.findings.broken_at = self.now()
+        await self.deployment.break_(fault, replica)
+
+    def on_restore(self, what: str, undo: Undo) -> None:
+        """Have ``undo`` done when the fault is over. ``what``: for people, should that fail."""
+        self._undoing.append((what, undo))
+
+    async def fault_time(self) -> None:
+        await self.hold(self.pace.fault_s)
+
+    async def restore(self) -> None:
+        """Put back all that is broken, the latest first. What can't be put back is told, and the rest goes on."""
+        while self._undoing:
+            what, undo = self._undoing.pop()
+            try:
+                await undo()
+            except (TidegateError, OSError) as error:
+                self.findings.left_broken.append(f"{what}: {error}")
+        if self.findings.broken_at is not None and self.findings.healed_at is None:
+            self.findings.healed_at = self.now()
+
+    async def aftermath(self) -> None:
+        """See that all is as it was."""
+        await self.hold(self.pace.after_s)
+
+    async def send(self, asks: Iterable[Ask], duration_s: float) -> list[Sample]:
+        """Send these beside the steady load, when they are due from now on; returns when all have ended."""
+        found: list[Sample] = []
+        sender = Sender(self.deployment.target, self._zero)
+        try:
+            await sender.open_loop(iter(asks), time.monotonic(), duration_s, found.append, "beside")
+        finally:
+            await sender.close()
+        return found
