@@ -8,7 +8,7 @@ from random import Random
 from typing import Protocol
 
 from tidegate.load.measures import measure
-from tidegate.load.phase import Phase
+from tidegate.load.phase import Kind, Phase
 from tidegate.load.phase_figures import PhaseFigures
 from tidegate.load.plan import Plan
 from tidegate.load.played import Played
@@ -44,11 +44,22 @@ class LoadRun:
     """Set from outside: the phase that runs is ended by who plays it, and no other begins."""
 
     async def play_all(self) -> None:
-        """All phases of the plan, in order."""
-        for phase in self.plan.phases:
-            if self.is_stopped:
-                return
-            await self.play(phase)
+        """All phases of the plan, in order, and those that it makes of the measured peak."""
+        await self._play_each(self.plan.phases)
+        peak_per_s = measured_peak(self.figures)
+        if self.plan.after_peak is None or peak_per_s is None or self.is_stopped:
+            return
+        phases = self.plan.after_peak(peak_per_s)
+        told = {"measured_peak_per_s": f"{peak_per_s:.4g}"}
+        self.plan = replace(
+            self.plan, phases=self.plan.phases + phases, after_peak=None, notes={**self.plan.notes, **told}
+        )
+        await self._play_each(phases)
+
+    async def _play_each(self, phases: Sequence[Phase]) -> None:
+        for phase in phases:
+            if not self.is_stopped:
+                await self.play(phase)
 
     async def play(self, phase: Phase) -> list[PhaseFigures]:
         """One phase against every target; its figures, by target."""
@@ -74,3 +85,12 @@ class LoadRun:
         order = [*self.targets]
         Random(f"{self.plan.seed}/{phase.name}/{turn}").shuffle(order)  # noqa: S311 - an order, not a secret
         return order
+
+
+def measured_peak(figures: Sequence[PhaseFigures]) -> float | None:
+    """Most answers per second of any step, of the weakest target: all of them get the same load. None: no step."""
+    peaks: dict[str, float] = {}
+    for each in figures:
+        if each.kind == Kind.STEP:
+            peaks[each.target] = max(peaks.get(each.target, 0.0), each.answered_per_s)
+    return min(peaks.values(), default=None)

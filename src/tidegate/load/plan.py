@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate.load.phase import Phase
@@ -26,3 +27,6 @@ class Plan:
     """By tenant, or by label, in place of the plan's."""
     notes: dict[str, str] = field(default_factory=dict)
     """Parameters and sources, for the manifest."""
+    after_peak: Callable[[float], tuple[Phase, ...]] | None = None
+    """Makes the phases that follow, of the peak in requests per second that these have shown: the most successful
+    answers per second of any step (SPEC S1-49). None: the plan is complete."""
