@@ -40,6 +40,11 @@ class ClosedLoop:
         self._is_stopped = False
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    @property
+    def overdue(self) -> int:
+        """A user who is free asks at once."""
+        return 0
+
     async def play(self) -> None:
         """Returns when the last answer has come."""
         self._ends_at = self._clock() + self._duration_s
@@ -53,18 +58,25 @@ class ClosedLoop:
 
     def _ask(self) -> None:
         """One user is free: it asks, or goes for good."""
+        try:
+            has_asked = self._has_asked()
+        except Exception as error:  # noqa: BLE001 - an ask that cannot be made ends the phase, not the process
+            self._fail(error)
+            return
+        self._users -= not has_asked
+        if self._users <= 0 and not self._over.done():
+            self._over.set_result(None)
+
+    def _has_asked(self) -> bool:
         due_at = self._clock()
         is_open = not self._is_stopped and due_at < self._ends_at
         flight = (self._next or self._prepared()) if is_open else None
         if flight is None:
-            self._users -= 1
-            if self._users <= 0 and not self._over.done():
-                self._over.set_result(None)
-            return
-        self._next = None
+            return False
         self._dispatch.send(flight, due_at, self._take)
         # After sending: the user after this one finds its request ready.
         self._next = self._prepared()
+        return True
 
     def _prepared(self) -> Flight | None:
         if self._left is not None:
@@ -75,10 +87,18 @@ class ClosedLoop:
         return None if ask is None else self._dispatch.prepare(ask)
 
     def _take(self, sample: Sample) -> None:
-        self._sink(sample)
+        try:
+            self._sink(sample)
+        except Exception as error:  # noqa: BLE001 - it belongs to who plays, not to the connection that brought it
+            self._fail(error)
         loop = asyncio.get_running_loop()
         if sample.outcome in NO_CONNECTION:
             loop.call_later(AGAIN_AFTER_S, self._ask)
         else:
             # In a turn of its own, so that this answer's connection is free by then.
             loop.call_soon(self._ask)
+
+    def _fail(self, error: Exception) -> None:
+        self._is_stopped = True
+        if not self._over.done():
+            self._over.set_exception(error)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from tidegate.load.alarm import alarm_for
 from tidegate.load.ask import Ask
 from tidegate.load.flight import Flight
 from tidegate.load.sample import Sample
@@ -15,8 +16,8 @@ MADE_AHEAD = 128
 """Asks whose bytes are ready before they are due."""
 MADE_FOR_S = 0.0005
 """So long requests are made at a stretch: answers that come in the meantime wait."""
-LEAST_WAIT_S = 0.001
-"""uvloop's timers have whole milliseconds, and one of less would spin."""
+MAKES_AGAIN_IN_S = 0.001
+"""While too few are ready."""
 
 
 class Dispatch(Protocol):
@@ -51,18 +52,23 @@ class OpenLoop:
         self._ready: deque[tuple[float, Flight]] = deque()
         self._has_more = True
         self._under_way = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = alarm_for(self._turn, clock)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._make(self._began)
+
+    @property
+    def overdue(self) -> int:
+        """Made, due, and not sent yet."""
+        now = self._clock()
+        return sum(due_at <= now for due_at, _ in self._ready)
 
     async def play(self) -> None:
         """Returns when the last answer has come."""
-        self._turn()
         try:
+            self._make(self._began)
+            self._turn()
             await self._over
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
+            self._alarm.close()
 
     def stop(self) -> None:
         """Send nothing more; what was due by now is told as unsent."""
@@ -76,11 +82,14 @@ class OpenLoop:
         self._end_if_over()
 
     def _turn(self) -> None:
-        self._timer = None
-        self._send_due()
-        self._make(self._clock() + MADE_FOR_S)
-        # Making took time, in which another may have become due.
-        self._send_due()
+        try:
+            self._send_due()
+            self._make(self._clock() + MADE_FOR_S)
+            # Making took time, in which another may have become due.
+            self._send_due()
+        except Exception as error:  # noqa: BLE001 - an ask that cannot be made ends the phase, not the process
+            self._fail(error)
+            return
         if self._ready or self._has_more:
             self._arm()
         self._end_if_over()
@@ -105,16 +114,25 @@ class OpenLoop:
                 return
 
     def _arm(self) -> None:
-        loop = asyncio.get_running_loop()
-        wait_s = self._ready[0][0] - self._clock() if self._ready else 0.0
+        at = self._ready[0][0] if self._ready else 0.0
         if self._has_more and len(self._ready) < MADE_AHEAD // 2:
-            wait_s = min(wait_s, LEAST_WAIT_S)
-        self._timer = loop.call_later(max(LEAST_WAIT_S, wait_s), self._turn)
+            soon = self._clock() + MAKES_AGAIN_IN_S
+            at = min(at, soon) if self._ready else soon
+        self._alarm.set(at)
 
     def _take(self, sample: Sample) -> None:
         self._under_way -= 1
-        self._sink(sample)
+        try:
+            self._sink(sample)
+        except Exception as error:  # noqa: BLE001 - it belongs to who plays, not to the connection that brought it
+            self._fail(error)
         self._end_if_over()
+
+    def _fail(self, error: Exception) -> None:
+        self._has_more = False
+        self._ready.clear()
+        if not self._over.done():
+            self._over.set_exception(error)
 
     def _end_if_over(self) -> None:
         if not (self._under_way or self._has_more or self._ready or self._over.done()):

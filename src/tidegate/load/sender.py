@@ -53,6 +53,7 @@ class Sender:
         self._under_way: set[Flight] = set()
         self._ticking: asyncio.TimerHandle | None = None
         self._stopping: asyncio.TimerHandle | None = None
+        self.sent = 0
         self.gaps = GapCounts()
         """Between reads with a part of an answer, of all that was sent; see ``Played``."""
         self.token_gaps = GapCounts()
@@ -61,6 +62,11 @@ class Sender:
     def in_flight(self) -> int:
         """Sent, and not over."""
         return len(self._under_way)
+
+    @property
+    def overdue(self) -> int:
+        """Due, and not sent yet."""
+        return sum(loop.overdue for loop in self._loops)
 
     async def ask(self, ask: Ask, phase: str = "") -> Sample:
         """Send one request now, and wait for its end."""
@@ -110,6 +116,7 @@ class Sender:
         return Flight(ask, self._text.of(ask), (self.gaps, self.token_gaps))
 
     def send(self, flight: Flight, due_at: float, on_sample: Sink) -> None:
+        self.sent += 1
         flight.due_at = due_at
         flight.sent_at = self._clock()
         flight.on_end = lambda flight, end, problem: self._finish(flight, (end, problem), on_sample)
