@@ -137,6 +137,8 @@ def figures(shape: Shape, of: Played) -> PhaseFigures:
         lag=distribution(of.lags_s),
         generator_cpu_s=of.cpu_s,
         generator_busiest_share=of.busiest_share,
+        spike=shape.spike,
+        moment_s=max(shape.duration_s / 30, 1.0),
         recovered_in_s=4.0 if shape.spike else None,
         moments=_moments(shape, of),
         gap_buckets=[(value_of(bucket), count) for bucket, count in sorted(of.gaps.buckets.items())],

@@ -1,0 +1,147 @@
+"""Which charts a load report has, given what was played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidegate.load.figure_text import digits
+from tidegate.load.phase import Kind
+from tidegate.load.phase_figures import PhaseFigures
+from tidegate.load.played import Played
+from tidegate.load.report_cards import main_phase
+from tidegate.load.report_curves import (
+    Curve,
+    Knee,
+    curve_of,
+    curve_of_figures,
+    gap_histogram,
+    latency_by_length,
+    percentile_curves,
+    samples_of,
+    throughput_latency,
+)
+from tidegate.load.report_times import (
+    first_over_time,
+    latency_over_time,
+    outcomes_over_time,
+    rates_over_time,
+    series_over_time,
+)
+from tidegate.load.result import Result
+from tidegate.simulate.canvas import Canvas
+
+MOST_CURVES = 8
+"""As many as have a colour of their own that can be told apart."""
+FEWEST_STEPS = 2
+KNEE_RATES = ("rate_per_s", "answered_per_s", "knee_per_s")
+
+
+def wide_charts(phases: Sequence[PhaseFigures], targets: Sequence[str]) -> list[Canvas]:
+    """Over the time of the run."""
+    outcomes = [
+        outcomes_over_time([each for each in phases if each.target == target], target, phases) for target in targets
+    ]
+    return [
+        latency_over_time(phases, targets),
+        first_over_time(phases, targets),
+        *outcomes,
+        rates_over_time(phases, targets),
+    ]
+
+
+def beside_charts(result: Result, played: Sequence[Played]) -> list[Canvas]:
+    """The others, two in a row."""
+    phases = result.phases
+    main = main_phase(phases).phase
+    charts = [
+        percentile_curves("Percentiles of TTFT", _first_curves(result, played)),
+        percentile_curves("Percentiles of E2E, from sending", _end_curves(result, played)),
+        percentile_curves(f"E2E from sending and from schedule: {main}", _two_views(result, played)),
+    ]
+    steps = [each for each in phases if each.kind == Kind.STEP]
+    if len({each.phase for each in steps}) >= FEWEST_STEPS:
+        charts.append(throughput_latency(steps, knees_of(result)))
+    charts.append(gap_histogram(phases, result.targets))
+    longest = max(phases, key=lambda each: len(each.lengths))
+    by_length = latency_by_length(longest)
+    return charts if by_length is None else [*charts, by_length]
+
+
+def _curve_phases(result: Result) -> list[PhaseFigures]:
+    """Of one target all phases; of several the main phase of each, so that like stands beside like."""
+    if len(result.targets) == 1:
+        return result.phases[:MOST_CURVES]
+    main = main_phase(result.phases).phase
+    return [each for each in result.phases if each.phase == main]
+
+
+def _name(each: PhaseFigures, result: Result) -> str:
+    return each.phase if len(result.targets) == 1 else f"{each.phase} · {each.target}"
+
+
+def _first_curves(result: Result, played: Sequence[Played]) -> list[Curve]:
+    if not played:
+        return [curve_of_figures(_name(each, result), each.all.ttft) for each in _curve_phases(result)]
+    return [
+        curve_of(
+            _name(each, result),
+            [sample.ttft_s for sample in samples_of(played, each.target, each.phase) if sample.first_at > 0],
+        )
+        for each in _curve_phases(result)
+    ]
+
+
+def _end_curves(result: Result, played: Sequence[Played]) -> list[Curve]:
+    if not played:
+        return [curve_of_figures(_name(each, result), each.all.e2e) for each in _curve_phases(result)]
+    return [
+        curve_of(_name(each, result), [sample.e2e_s for sample in samples_of(played, each.target, each.phase)])
+        for each in _curve_phases(result)
+    ]
+
+
+def _two_views(result: Result, played: Sequence[Played]) -> list[Curve]:
+    main = main_phase(result.phases).phase
+    found = []
+    for each in result.phases:
+        if each.phase != main:
+            continue
+        name = f" · {each.target}" if len(result.targets) > 1 else ""
+        samples = samples_of(played, each.target, each.phase)
+        if played:
+            found.append(curve_of(f"from sending{name}", [sample.e2e_s for sample in samples]))
+            found.append(
+                curve_of(f"from schedule{name}", [sample.scheduled_e2e_s for sample in samples], is_dashed=True)
+            )
+        else:
+            found.append(curve_of_figures(f"from sending{name}", each.all.e2e))
+            found.append(curve_of_figures(f"from schedule{name}", each.all.scheduled_e2e, is_dashed=True))
+    return found
+
+
+def knees_of(result: Result) -> list[Knee]:
+    """One for the run, or one by target."""
+    by_target = {name: found for name, found in result.knee.items() if name in result.targets}
+    found = by_target or {result.targets[0]: result.knee}
+    return [knee for target, words in found.items() if (knee := _knee(target, words)) is not None]
+
+
+def _knee(target: str, words: object) -> Knee | None:
+    if not isinstance(words, Mapping):
+        return None
+    rate = next((words[name] for name in KNEE_RATES if isinstance(words.get(name), int | float)), None)
+    return None if rate is None else Knee(target, float(rate), f"knee at {digits(float(rate))} answers/s")
+
+
+def engine_charts(result: Result) -> list[Canvas]:
+    """What ``EngineWatch`` read (its ``readings``)."""
+    found = []
+    for reading in result.engine.get("readings", ()) if result.phases else ():
+        lines = {
+            str(name): [(float(at_s), float(value)) for at_s, value in points]
+            for name, points in reading["lines"].items()
+            if points
+        }
+        if lines:
+            found.append(series_over_time(f"{reading['title']} ({reading['unit']})", lines, result.phases))
+    return found

@@ -1,0 +1,189 @@
+"""A finished run as one HTML file that loads nothing: to be mailed, kept, and read without a network or a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+import msgspec
+
+from tidegate.load.definitions import DEFINITIONS
+from tidegate.load.figure_text import count_text, p99_text, seconds_text, share_text
+from tidegate.load.phase_figures import PhaseFigures
+from tidegate.load.played import Played
+from tidegate.load.report_cards import cards
+from tidegate.load.report_charts import beside_charts, engine_charts, wide_charts
+from tidegate.load.report_html import beside, figures, folded, lines, named, section
+from tidegate.load.report_style import STYLE
+from tidegate.load.report_tables import (
+    bars_table,
+    codes_table,
+    generator_table,
+    outcomes_table,
+    parts_table,
+    phases_table,
+    time_split_table,
+)
+from tidegate.load.report_views import (
+    ABOUT_OUTPUT,
+    DIMENSIONS,
+    LAYERS,
+    Line,
+    comparison_table,
+    consistency_rows,
+    view_table,
+)
+from tidegate.load.result import Result
+from tidegate.load.summary_table import reason_of, verdict_of
+from tidegate.load.whole_file import write_whole
+
+
+def write_page(result: Result, path: Path, played: Sequence[Played] = (), against: Result | None = None) -> None:
+    """Whole or not at all. Raises ConfigError where it can't be written."""
+    write_whole(path, report_page(result, played, against).encode())
+
+
+def report_page(result: Result, played: Sequence[Played] = (), against: Result | None = None) -> str:
+    """``played``: for exact percentile curves; without it they go through the figures of ``result``.
+
+    ``against``: an earlier run to compare with; its targets stand beside this run's as ``earlier: NAME``.
+    """
+    parts = [
+        _head(result),
+        *_sections(result, played),
+        _comparison(result, against),
+        *_last_sections(result),
+    ]
+    title = escape(f"{result.plan}: {', '.join(result.targets)}")
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{STYLE}</style></head>'
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _head(result: Result) -> str:
+    word = verdict_of(result)
+    due = sum(each.all.due for each in result.phases)
+    length_s = sum(each.duration_s for each in result.phases)
+    facts = [
+        ("target", ", ".join(result.targets)),
+        ("plan", result.plan),
+        ("seed", str(result.seed)),
+        ("began", result.began),
+        ("load was sent for", seconds_text(length_s)),
+        ("requests", count_text(due)),
+        *_validity(result.phases),
+    ]
+    return (
+        f'<header><div class="top"><h1>{escape(result.plan)} · {escape(", ".join(result.targets))}</h1>'
+        f'<span class="badge {word.split()[0]}">{word}</span></div><p class="why">{escape(reason_of(result))}</p>'
+        f"{named(facts)}<pre>{escape(result.command)}</pre>{lines(result.invalid, 'alarm')}</header>"
+    )
+
+
+def _validity(phases: Sequence[PhaseFigures]) -> list[tuple[str, str]]:
+    """How far the generator can be trusted, by its worst phase."""
+    lags = [each.lag for each in phases if each.lag is not None]
+    busiest = max((each.generator_busiest_share for each in phases), default=0.0)
+    found = [("generator: busiest process", f"{share_text(busiest)} of a core")]
+    if lags:
+        found.insert(0, ("generator: sent late, P99", p99_text(max(lags, key=lambda lag: lag.p99))))
+    return found
+
+
+def _sections(result: Result, played: Sequence[Played]) -> list[str]:
+    phases = result.phases
+    if not phases:
+        return [section("Figures", '<p class="words">No phase was played.</p>')]
+    return [
+        section("Key figures", cards(phases), words="By phase; rest the pointer on a card for what it means."),
+        section("Bars", bars_table(result.verdicts), words="A bar that could not be judged is not passed."),
+        section("Over time", figures(wide_charts(phases, result.targets))),
+        section(
+            "Percentiles, throughput, gaps",
+            beside(beside_charts(result, played)),
+            words="Percentile axis: each step to the right is one more nine. From schedule (dashed) counts from when "
+            "a request was due, so that a wait cannot hide behind a generator that waited too.",
+        ),
+        section(
+            "Phases",
+            phases_table(phases),
+            outcomes_table(phases),
+            words="* the largest of fewer than 100 values. Outcomes are counted apart and never added to another.",
+        ),
+        section(
+            "Where the time went",
+            time_split_table(phases),
+            words="In the gateway's own queue, by its own word, and everything beyond it. Of means: they add up.",
+        ),
+    ]
+
+
+def _last_sections(result: Result) -> list[str]:
+    phases = result.phases
+    manifest = msgspec.json.format(msgspec.json.encode(result.manifest), indent=2).decode()
+    return [
+        section("Three dimensions of stability", *_views(DIMENSIONS, result)),
+        section("Three layers of capability", *_views(LAYERS, result)),
+        section("By kind of request", parts_table(phases, "label")),
+        section("By tenant", parts_table(phases, "tenant")),
+        section("Errors, refusals, replicas", codes_table(phases)),
+        section("The engine meanwhile", figures(engine_charts(result)), lines(_engine_notes(result))),
+        section(
+            "Was the generator fit?",
+            generator_table(phases) if phases else "",
+            words="Above 80 % of a core in one process, or sent late, it was the generator that was measured.",
+        ),
+        section("Until it broke", named(_plain(result.break_point))),
+        section("The knee", named(_plain(result.knee)), words="Where latency starts to degrade."),
+        section("Notes", lines(result.notes)),
+        section("What was sent", folded("Manifest, with hashes", f"<pre>{escape(manifest)}</pre>")),
+        section("What the figures mean", named(DEFINITIONS.items(), "words-list")),
+    ]
+
+
+def _views(groups: Mapping[str, Sequence[Line]], result: Result) -> list[str]:
+    """A table for each target."""
+    measured = consistency_rows(result.consistency)
+    own_rows = {title: measured for title in groups if title in ABOUT_OUTPUT}
+    found = []
+    for target in result.targets:
+        phases = [each for each in result.phases if each.target == target]
+        title = f"<h3>{escape(target)}</h3>" if len(result.targets) > 1 else ""
+        found += [title, view_table(groups, phases, own_rows)] if phases else []
+    return found
+
+
+def _engine_notes(result: Result) -> list[str]:
+    return [str(note) for note in result.engine.get("notes", ())]
+
+
+def _plain(found: Mapping[str, object], before: str = "") -> list[tuple[str, str]]:
+    """Names and figures of nested mappings, flat; lists of anything but plain values are for readers of the JSON."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in found.items():
+        title = before + name.replace("_", " ")
+        if isinstance(value, Mapping):
+            pairs += _plain(value, f"{title}: ")
+        elif isinstance(value, list | tuple):
+            if all(isinstance(each, str | int | float) for each in value):
+                pairs.append((title, ", ".join(map(_plainly, value))))
+        else:
+            pairs.append((title, _plainly(value)))
+    return pairs
+
+
+def _plainly(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _comparison(result: Result, against: Result | None) -> str:
+    earlier = [] if against is None else [replace(each, target=f"earlier: {each.target}") for each in against.phases]
+    return section(
+        "Side by side",
+        comparison_table([*result.phases, *earlier]),
+        words="Ratios are to the first column. Equal asks, by turns; below 1 is better for times, above 1 for rates.",
+    )

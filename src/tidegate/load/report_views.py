@@ -1,0 +1,133 @@
+"""One run looked at in the ways in which services are judged: three dimensions, three layers, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.load.client_outcome import ClientOutcome
+from tidegate.load.distribution import Distribution
+from tidegate.load.figure_text import NOTHING, count_text, digits, rate_text, ratio_text, seconds_text, share_text
+from tidegate.load.phase_figures import PhaseFigures
+from tidegate.load.report_html import Cell, Row, table
+
+Get = Callable[[PhaseFigures], float | None]
+Show = Callable[[float | None], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A figure as a row, a column for each phase."""
+
+    name: str
+    get: Get
+    show: Show
+
+
+def _of(name: str, key: str) -> Get:
+    def get(phase: PhaseFigures) -> float | None:
+        found: Distribution | None = getattr(phase.all, name)
+        return None if found is None else getattr(found, key)
+
+    return get
+
+
+def _outcome(outcome: ClientOutcome) -> Get:
+    return lambda phase: float(phase.all.outcomes.get(outcome.value, 0))
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else digits(value)
+
+
+E2E_P50, E2E_P95, E2E_P99 = (Line(f"E2E {key.upper()}", _of("e2e", key), seconds_text) for key in ("p50", "p95", "p99"))
+TTFT_P50, TTFT_P99 = (Line(f"TTFT {key.upper()}", _of("ttft", key), seconds_text) for key in ("p50", "p99"))
+TPOT_P50, TPOT_P99 = (Line(f"TPOT {key.upper()}", _of("tpot", key), seconds_text) for key in ("p50", "p99"))
+JITTER = Line("jitter P99/P50", _of("e2e", "jitter"), _number)
+SPREAD = Line("standard deviation of P95 over time", lambda phase: phase.all.p95_std_s, seconds_text)
+ERRORS = Line("error rate", lambda phase: phase.all.error_rate, share_text)
+TIMEOUTS = Line("timeout rate", lambda phase: phase.all.timeout_rate, share_text)
+SHED = Line("shed rate", lambda phase: phase.all.shed_rate, share_text)
+DEGRADED = Line("degraded rate", lambda phase: phase.all.degraded_rate, share_text)
+AVAILABILITY = Line("availability", lambda phase: phase.all.availability, share_text)
+RECOVERY = Line("recovery after the spike", lambda phase: phase.recovered_in_s, seconds_text)
+TOKENS = Line("output tokens", lambda phase: phase.output_tokens_per_s, rate_text)
+ANSWERS = Line("answers", lambda phase: phase.answered_per_s, rate_text)
+GOODPUT = Line("goodput", lambda phase: phase.all.goodput_per_s, rate_text)
+ABNORMAL = Line("answers that were none (empty, garbled, no JSON)", _outcome(ClientOutcome.ABNORMAL), count_text)
+BROKEN = Line("answers that were cut off", _outcome(ClientOutcome.BROKEN), count_text)
+MODEL_TIME = Line("time beyond the queue, P50", _of("model_time", "p50"), seconds_text)
+QUEUE = Line("time in the queue, P99", _of("queue", "p99"), seconds_text)
+
+DIMENSIONS: dict[str, tuple[Line, ...]] = {
+    "1 · Performance: is it as quick as it was, at every load?": (E2E_P50, E2E_P95, E2E_P99, TTFT_P99, JITTER, SPREAD),
+    "2 · Output: is what comes an answer?": (ABNORMAL, BROKEN, DEGRADED),
+    "3 · Service: does it answer at all?": (ERRORS, TIMEOUTS, SHED, AVAILABILITY, RECOVERY),
+}
+"""SPEC S2-23."""
+LAYERS: dict[str, tuple[Line, ...]] = {
+    "1 · Model: does the answer hold?": (ABNORMAL,),
+    "2 · Engine: what does the machine give?": (TTFT_P50, TPOT_P50, TPOT_P99, MODEL_TIME, TOKENS),
+    "3 · Service: does it stand?": (ERRORS, SHED, AVAILABILITY, QUEUE, RECOVERY),
+}
+"""SPEC S1-43. Of an idle engine the time to the first token is its prefill: see the single phase."""
+ABOUT_OUTPUT = frozenset({[*DIMENSIONS][1], next(iter(LAYERS))})
+"""The groups in which consistency stands."""
+COMPARED = (E2E_P50, E2E_P95, E2E_P99, JITTER, TTFT_P50, TTFT_P99, TPOT_P50, ANSWERS, TOKENS, GOODPUT, ERRORS, SHED)
+
+
+def view_table(
+    groups: Mapping[str, Sequence[Line]], phases: Sequence[PhaseFigures], own_rows: Mapping[str, Sequence[Row]]
+) -> str:
+    """A column for each phase; ``own_rows``: what belongs to a group and was measured for the whole run."""
+    rows: list[Row] = []
+    for title, group in groups.items():
+        rows.append([Cell(title, "part"), *(Cell("", "part") for _ in phases)])
+        rows += [[line.name, *(_shown(line, each) for each in phases)] for line in group]
+        rows += [[*row, *("" for _ in phases[1:])] for row in own_rows.get(title, ())]
+    has_targets = len({each.target for each in phases}) > 1
+    heads = [f"{each.phase} · {each.target}" if has_targets else each.phase for each in phases]
+    return table(["", *heads], rows)
+
+
+def _shown(line: Line, phase: PhaseFigures) -> Cell:
+    value = line.get(phase)
+    return Cell(line.show(value), "soft" if value is None else "")
+
+
+def consistency_rows(consistency: Mapping[str, Any]) -> list[Row]:
+    """Same question, same answer (SPEC S2-37): every plain figure that was measured."""
+    found: list[Row] = []
+    for name, value in consistency.items():
+        if isinstance(value, Mapping):
+            found += [[f"{name}: {inner}", text] for inner, text in consistency_rows(value)]
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            is_share = name.endswith(("share", "rate", "similarity"))
+            found.append([name.replace("_", " "), share_text(value) if is_share else _number(float(value))])
+    return found
+
+
+def comparison_table(phases: Sequence[PhaseFigures]) -> str:
+    """Targets of one run, or two runs: a block for each phase, and each side's ratio to the first."""
+    sides = [*dict.fromkeys(each.target for each in phases)]
+    if len(sides) < 2:
+        return ""
+    rows: list[Row] = []
+    for name in dict.fromkeys(each.phase for each in phases):
+        own = {each.target: each for each in phases if each.phase == name}
+        if len(own) > 1:
+            rows.append([Cell(name, "part"), *(Cell("", "part") for _ in range(2 * len(sides) - 1))])
+            rows += [_compared(line, [own.get(side) for side in sides]) for line in COMPARED]
+    heads: list[str | Cell] = ["", sides[0]]
+    for side in sides[1:]:
+        heads += [side, Cell("ratio", tip=f"{side} divided by {sides[0]}")]
+    return table(heads, rows) if rows else ""
+
+
+def _compared(line: Line, sides: Sequence[PhaseFigures | None]) -> Row:
+    values = [None if side is None else line.get(side) for side in sides]
+    row: list[str | Cell] = [line.name, line.show(values[0])]
+    for value in values[1:]:
+        row += [line.show(value), Cell(ratio_text(value / values[0]) if value is not None and values[0] else NOTHING)]
+    return row
