@@ -1,0 +1,72 @@
+"""Options that the load commands share, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate.load.plan_options import PlanOptions
+from tidegate.load.target import Target
+from tidegate.load.target_facts import TargetFacts
+
+Urls = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME=]URL...", help="Up to /v1. Several are played in turns and compared."),
+]
+PlanText = Annotated[
+    str, typer.Option("--plan", "-p", help="NAME, NAME@RATE, or a plan file; `load plans` lists them.")
+]
+Model = Annotated[str | None, typer.Option("--model", help="Where the service lists several.")]
+Header = Annotated[
+    list[str] | None, typer.Option("--header", metavar="NAME: VALUE", help="Sent with every request; repeatable.")
+]
+ApiKeyEnv = Annotated[
+    str | None, typer.Option("--api-key-env", metavar="VARIABLE", help="Environment variable with the API key.")
+]
+CaFile = Annotated[str | None, typer.Option("--ca-file", help="PEM file of authorities for https.")]
+Admin = Annotated[
+    str | None, typer.Option("--admin", metavar="URL", help="Tidegate's admin port of the first target: its metrics.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Equal seeds send equal requests at equal times.")]
+Scale = Annotated[float, typer.Option("--scale", min=0.0001, help="Times all rates and numbers of users.")]
+TimeScale = Annotated[float, typer.Option("--time-scale", min=0.0001, help="Times all durations; 0.1: a quick look.")]
+Processes = Annotated[int | None, typer.Option("--processes", min=1, help="That send. Default: by the rate.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Default: load-DATE-TIME here.")]
+MostPrompt = Annotated[
+    int | None, typer.Option("--max-prompt-tokens", min=1, help="Longer prompts of the plan are cut to it.")
+]
+MostOutput = Annotated[
+    int | None, typer.Option("--max-output-tokens", min=1, help="Larger bounds on answers are cut to it.")
+]
+Context = Annotated[
+    int | None, typer.Option("--context", min=1, help="Longest conversation, where the service does not say.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amounts:
+    """How much of a plan is sent."""
+
+    seed: int
+    scale: float = 1.0
+    time_scale: float = 1.0
+    max_prompt_tokens: int | None = None
+    max_output_tokens: int | None = None
+    context_tokens: int | None = None
+
+    def options(self, targets: Sequence[tuple[Target, TargetFacts]]) -> PlanOptions:
+        """Cut to the shortest context among the targets that tell theirs."""
+        told = [facts.context_tokens for _, facts in targets if facts.context_tokens is not None]
+        return PlanOptions(
+            seed=self.seed,
+            scale=self.scale,
+            time_scale=self.time_scale,
+            context_tokens=self.context_tokens or min(told, default=None),
+            max_prompt_tokens=self.max_prompt_tokens,
+            max_output_tokens=self.max_output_tokens,
+            wants_codes=all(facts.kind == "tidegate" for _, facts in targets),
+        )
