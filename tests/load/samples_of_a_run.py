@@ -11,6 +11,7 @@ from tidegate.load.distribution import distribution
 from tidegate.load.gap_counts import GapCounts, value_of
 from tidegate.load.phase_figures import Moment, PartFigures, PhaseFigures
 from tidegate.load.played import Played
+from tidegate.load.prompt_lengths import by_length
 from tidegate.load.result import Result
 from tidegate.load.sample import Sample
 from tidegate.load.verdict import Verdict
@@ -72,7 +73,8 @@ def _sample(
     queue = draw.expovariate(8.0) * burst if target == "tidegate" else 0.0
     ttft = draw.lognormvariate(0, 0.35) * shape.ttft_s * shape.stretch * burst + queue
     gap = 0.02 * shape.stretch * draw.lognormvariate(0, 0.2)
-    tokens = draw.randint(16, 96)
+    tokens, prompt = draw.randint(16, 96), round(120 * draw.lognormvariate(0, 1.2))
+    ttft += prompt / 8000
     long = draw.random() < 0.02
     sample = Sample(
         phase=shape.name,
@@ -80,6 +82,7 @@ def _sample(
         index=index,
         label=draw.choice(shape.labels),
         tenant=draw.choice(shape.tenants),
+        meant_tokens=prompt,
         due_at=due,
         sent_at=sent,
         ended_at=sent + 0.004,
@@ -141,6 +144,7 @@ def figures(shape: Shape, of: Played) -> PhaseFigures:
         moment_s=max(shape.duration_s / 30, 1.0),
         recovered_in_s=4.0 if shape.spike else None,
         moments=_moments(shape, of),
+        lengths=by_length(samples),
         gap_buckets=[(value_of(bucket), count) for bucket, count in sorted(of.gaps.buckets.items())],
         token_sources={"usage": sum(each.is_counted for each in samples)},
     )

@@ -7,7 +7,7 @@ from math import floor, log2, log10
 
 from tidegate.simulate.charts import Axis
 
-FINE_DECADES = 2.0
+FINE_DECADES = 2.5
 """Up to so many decades, 2 and 5 have ticks too."""
 STEPS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 MOST_TICKS = 9

@@ -22,6 +22,7 @@ STEPS_PER_NINE = 24
 KNOWN = ((2.0, "p50"), (10.0, "p90"), (20.0, "p95"), (100.0, "p99"), (1000.0, "p999"))
 """Where a distribution's own figures stand on that axis."""
 QUANTILE_COLORS = {"p50": "#0072b2", "p95": "#e69f00", "p99": "#d1442e"}
+NAME_HEIGHT = 13
 GAP_STEP = 1.22
 """Ratio of two neighbouring bars, about eleven for a factor of ten."""
 
@@ -139,16 +140,16 @@ def _mark_knee(made: Chart, knee: Knee, *, is_named: bool) -> None:
 
 
 def _name_steps(made: Chart, points: Sequence[tuple[PhaseFigures, Point]]) -> None:
-    """Above the highest line; a name that would lie on the last one is left out (its point still tells it)."""
-    end = float("-inf")
-    for each, point in sorted(points, key=lambda pair: pair[1][0]):
-        x, y = made.place(*point)
+    """Above each point; a name that would lie on another one is left out (its point still tells it)."""
+    taken: list[Point] = []
+    for each, point in points:
         name = f"{each.users} users" if each.users else each.phase
         half = CHARACTER * len(name) / 2
+        x, y = made.place(*point)
         x = min(max(x, made.frame.left + half), made.right - half)
-        if x - half > end:
+        if all(abs(x - other[0]) > 2 * half or abs(y - other[1]) > NAME_HEIGHT for other in taken):
             made.canvas.text((x, y - 9), name, anchor="middle", size=11)
-            end = x + half
+            taken.append((x, y))
 
 
 def _load_of(phase: PhaseFigures) -> float:

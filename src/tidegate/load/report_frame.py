@@ -65,10 +65,10 @@ def time_chart(
 ) -> Chart:
     """As wide as the page, with the phases shaded behind what comes."""
     rows = _legend_rows(legend, WIDE)
-    frame = Frame(WIDE, height, 64, 56 + 18 * len(rows), 22, 50)
+    frame = Frame(WIDE, height, 64, 44 + 18 * len(rows), 22, 50)
     placed = name_rows(spans, axes[0], frame)
     deep = max((row for _, row in placed), default=0)
-    frame = Frame(WIDE, height + ROW * deep, 64, 56 + 18 * len(rows) + ROW * (deep + 1), 22, 50)
+    frame = Frame(WIDE, height + ROW * deep, 64, 44 + 18 * len(rows) + ROW * (deep + 1), 22, 50)
     made = Chart(title, *axes, frame)
     _draw_legend(made, rows)
     _shade(made, placed, deep)

@@ -24,9 +24,9 @@ header{background:var(--card);border:1px solid var(--grid);border-radius:10px;pa
 pre{background:var(--page);border:1px solid var(--grid);border-radius:6px;padding:9px 12px;margin:14px 0 0;
 white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.45 ui-monospace,"DejaVu Sans Mono",monospace}
 .alarm{border-left:4px solid var(--bad);padding:6px 14px;margin:14px 0 0;list-style:none;background:var(--page)}
-.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:12px}
-.card{background:var(--card);border:1px solid var(--grid);border-radius:8px;padding:10px 14px;margin:0;cursor:help}
-.card dd{margin:0;font-size:22px;font-weight:600;line-height:1.3;white-space:nowrap}
+.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(128px,1fr));gap:10px}
+.card{background:var(--card);border:1px solid var(--grid);border-radius:8px;padding:9px 12px;margin:0;cursor:help}
+.card dd{margin:0;font-size:20px;font-weight:600;line-height:1.3;white-space:nowrap}
 .card small{display:block;color:var(--soft);font-size:12px;font-weight:400;white-space:normal}
 .card.bad dd{color:var(--bad)}.card.warn dd{color:var(--warn)}
 figure{margin:0 0 16px;background:var(--ground);border:1px solid var(--grid);border-radius:8px;padding:6px;min-width:0}

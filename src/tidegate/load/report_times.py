@@ -16,16 +16,15 @@ OUTCOME_COLORS = {
     "degraded": "#e0a82e",
     "shed": "#b86fa8",
     "errors": "#d1442e",
-    "other": "#9aa4b0",
+    "expected refusals, unsent": "#9aa4b0",
 }
 MOMENTS: dict[str, Callable[[Moment], int]] = {
     "ok": lambda moment: moment.answered - moment.degraded,
     "degraded": lambda moment: moment.degraded,
     "shed": lambda moment: moment.shed,
     "errors": lambda moment: moment.errors,
-    "other": lambda moment: max(0, moment.due - moment.answered - moment.shed - moment.errors),
+    "expected refusals, unsent": lambda moment: max(0, moment.due - moment.answered - moment.shed - moment.errors),
 }
-"""``other``: refused as it must be, and what was not sent."""
 QUANTILES: dict[str, tuple[str, Callable[[Moment], float | None]]] = {
     "P50": ("#0072b2", lambda moment: moment.e2e_p50_s),
     "P95": ("#e69f00", lambda moment: moment.e2e_p95_s),
@@ -45,9 +44,7 @@ def run_axis(phases: Sequence[PhaseFigures]) -> tuple[list[Span], Axis]:
 def outcomes_over_time(phases: Sequence[PhaseFigures], target: str, everybody: Sequence[PhaseFigures]) -> Canvas:
     """A column per slice of time, outcomes upon each other; requests stand where they were due."""
     spans, x = run_axis(everybody)
-    y = number_axis(
-        "requests due per second", (moment.due / width_of(each) for each in everybody for moment in each.moments)
-    )
+    y = number_axis("", (moment.due / width_of(each) for each in everybody for moment in each.moments))
     legend = [Legend(name, shade) for name, shade in OUTCOME_COLORS.items()]
     made = time_chart(f"Outcomes over time: {target} (requests due per second)", spans, (x, y), legend, 260)
     for each in phases:
