@@ -32,6 +32,9 @@ class Even:
         for index in count():
             yield ask(index, tokens=self.tokens, due_s=index / self.rate, tenant=f"seed-{seed}")
 
+    def salted(self, salt: str) -> Even:
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Failing:
@@ -42,3 +45,6 @@ class Failing:
     def asks(self, seed: int) -> Iterator[Ask]:
         yield ask(0)
         raise LookupError(f"no asks for the seed {seed}")
+
+    def salted(self, salt: str) -> Failing:
+        return self

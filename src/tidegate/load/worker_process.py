@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import sys
 import tempfile
@@ -38,7 +39,8 @@ class WorkerProcess:
 
     @classmethod
     async def spawn(cls, command: tuple[str, ...] = COMMAND) -> WorkerProcess:
-        """Raises OSError when the system has no room for another process."""
+        """It finds the modules that this process finds, for its sources. Raises OSError when the system has no room
+        for another process."""
         made = cls(tempfile.TemporaryFile())  # noqa: SIM115 - open as long as the process; ``close`` closes it
         ours, theirs = socket.socketpair()
         with theirs:
@@ -49,6 +51,7 @@ class WorkerProcess:
                     pass_fds=(theirs.fileno(),),
                     stdin=asyncio.subprocess.DEVNULL,
                     stderr=made._log,
+                    env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                 )
             except OSError:
                 ours.close()
