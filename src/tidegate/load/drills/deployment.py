@@ -50,6 +50,9 @@ class Deployment(Protocol):
     async def rows(self) -> Sequence[Mapping[str, Any]]:
         """Finished requests as the gateway saw them."""
 
+    def take_remarks(self) -> list[str]:
+        """What is to be told of how something was broken; once."""
+
     def duplicated(self) -> int | None:
         """Request ids for which engines wrote more than one whole answer; None: nobody could tell."""
 

@@ -13,6 +13,7 @@ from tidegate.engines.llamacpp.model_file import model_file
 from tidegate.engines.llamacpp.options import Options
 from tidegate.engines.llamacpp.server import LlamaServer
 from tidegate.fleet.supervisor import Supervisor, SupervisorConfig
+from tidegate.load.drills.memory_cap import MemoryCap
 
 SUPERVISION = SupervisorConfig()
 Say = Callable[[str], None]
@@ -21,15 +22,14 @@ Say = Callable[[str], None]
 class OwnEngine:
     """Implements ``setup.Engine`` and ``fleet.supervisor.Watcher``. One thread of its own: several share a machine."""
 
-    def __init__(self, name: str, say: Say, config: SupervisorConfig = SUPERVISION) -> None:
+    def __init__(self, name: str, say: Say, cap: MemoryCap | None = None) -> None:
+        """``cap``: all its lives are under it, as in a container."""
         self.name = name
         self.lives = 0
-        self.prefix: tuple[str, ...] = ()
-        """Before its command, such as what puts it under a memory cap; takes effect at its next life."""
+        self.cap = cap
         self._options = Options(model=str(model_file()), threads=1)
         self._server = LlamaServer(self._options.address)
         self._say = say
-        self._config = config
         self._supervisor: Supervisor | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -54,8 +54,10 @@ class OwnEngine:
         """Returns when it serves. Raises EngineError. Nothing where it runs already."""
         if self._supervisor is None:
             launch = self._options.launch(self.name)
-            launch = replace(launch, command=(*self.prefix, *launch.command))
-            self._supervisor = Supervisor(launch, self, self._is_alive, self._config)
+            if self.cap is not None:
+                self.cap.make()
+                launch = replace(launch, command=(*self.cap.prefix, *launch.command))
+            self._supervisor = Supervisor(launch, self, self._is_alive, SUPERVISION)
             self._running = asyncio.create_task(self._supervisor.run())
         await self._supervisor.ready()
 
@@ -65,6 +67,8 @@ class OwnEngine:
             await supervisor.stop()
         if self._running is not None:
             await self._running
+        if self.cap is not None:
+            self.cap.remove()
 
     def kill(self) -> None:
         """SIGKILL to all of it; the supervisor starts it again."""

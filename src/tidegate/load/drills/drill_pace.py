@@ -14,9 +14,11 @@ class Pace:
     after_s: float = 25.0
     rate_per_s: float = 2.0
     """Of the steady load."""
+    peak_per_s: float = 4.0
+    """What the service can do; spikes are multiples of it."""
     patience_s: float = 40.0
     """A client that has no end by then leaves."""
-    tokens: int = 8
+    tokens: int = 6
     """Of each answer."""
 
 

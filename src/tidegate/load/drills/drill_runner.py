@@ -24,6 +24,7 @@ from tidegate.load.sample import Sample
 from tidegate.load.sender import Sender
 
 LOOK_EVERY_S = 0.25
+VIEW_EVERY_S = 0.5
 RESTORED_WITHIN_S = 120.0
 RACE = 1.0
 """So many requests may begin between the look at what runs and the fault."""
@@ -66,10 +67,11 @@ class DrillRunner:
         deployment = self._deployment
         if drill.needs_own and not deployment.is_own:
             return drill.needs_own
-        if len(deployment.replicas) < drill.least_replicas:
-            return f"it needs {drill.least_replicas} replicas, and there are {len(deployment.replicas)}"
-        if drill.broken_replicas > deployment.most_broken:
-            most = deployment.most_broken
+        replicas = (deployment.is_own and drill.setup.replicas) or len(deployment.replicas)
+        if replicas < drill.least_replicas:
+            return f"it needs {drill.least_replicas} replicas, and there are {replicas}"
+        most = replicas if deployment.is_own else deployment.most_broken
+        if drill.broken_replicas > most:
             return f"it breaks {drill.broken_replicas} replicas at once, and at most {most} may be broken"
         reasons = [f"{fault}: {why}" for fault in drill.faults if (why := deployment.why_not(fault))]
         return "; ".join(reasons)
@@ -84,13 +86,15 @@ class DrillRunner:
         sending = asyncio.create_task(
             sender.open_loop(load.asks(self._seed), zero, float("inf"), scene.samples.append, "steady")
         )
+        watching = asyncio.create_task(scene.watch(VIEW_EVERY_S))
         try:
             await self._guarded(drill, scene)
             sender.stop()
             await sending
         finally:
+            watching.cancel()
             # Whatever ends us: a cancellation is a signal, and must not leave anything broken.
-            await _to_its_end(self._put_back(scene, sender, sending))
+            await _to_its_end(self._put_back(scene, sender, (sending, watching)))
         await self._count(scene)
 
     async def _guarded(self, drill: Drill, scene: Scene) -> None:
@@ -113,17 +117,19 @@ class DrillRunner:
             with contextlib.suppress(asyncio.CancelledError, TidegateError, OSError):
                 await playing
 
-    async def _put_back(self, scene: Scene, sender: Sender, sending: asyncio.Task[None]) -> None:
+    async def _put_back(self, scene: Scene, sender: Sender, tasks: tuple[asyncio.Task[None], ...]) -> None:
         await scene.restore()
         await sender.close()
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for line in scene.findings.left_broken:
             self._say(f"NOT PUT BACK: {line}")
 
     async def _count(self, scene: Scene) -> None:
         findings = scene.findings
         findings.ended_at = scene.now()
+        findings.notes += self._deployment.take_remarks()
         fill(findings, scene.samples)
         duplicated = self._deployment.duplicated()
         charged = charged_twice(await self._deployment.rows())
@@ -143,7 +149,7 @@ def fill(findings: Findings, samples: list[Sample]) -> None:
     findings.outcomes = dict(Counter(each.outcome.value for each in hit))
     findings.lost = sum(each.outcome in LOST for each in hit)
     running = findings.figures.get("running")
-    if running is not None:
+    if running is not None and "lost_beyond" not in findings.figures:
         findings.figures["lost_beyond"] = max(0.0, findings.lost - running - RACE)
     findings.late = recovery.late_count(hit, baseline_s)
     findings.longest_s = max((each.e2e_s for each in hit), default=0.0)

@@ -13,6 +13,7 @@ from tidegate.engines.llamacpp.model_file import DEMO_ALIAS
 from tidegate.errors import EngineError
 from tidegate.load.drills.drill_engine import OwnEngine
 from tidegate.load.drills.fault_proxy import FaultProxy
+from tidegate.load.drills.memory_cap import MemoryCap
 from tidegate.load.drills.own_gateway import OwnGateway
 from tidegate.load.drills.setup import Between, Engine, Setup
 from tidegate.load.drills.until import until
@@ -33,10 +34,10 @@ class OwnFault(Protocol):
     def why_not(self) -> str:
         """Why it can't be made on this machine; "": it can."""
 
-    async def break_(self, own: OwnDeployment, replica: str | None) -> None:
+    async def break_(self, own: OwnDeployment, replica: str | None, /) -> None:
         """Raises TidegateError where that fails."""
 
-    async def restore(self, own: OwnDeployment, replica: str | None) -> None:
+    async def restore(self, own: OwnDeployment, replica: str | None, /) -> None:
         """Returns when what was broken serves again; harmless where nothing is broken. Raises TidegateError."""
 
 
@@ -52,6 +53,7 @@ class OwnDeployment:
         self.between: dict[str, Between] = {}
         self.say = say
         self.folder = folder
+        self.remarks: list[str] = []
         self.setup: Setup | None = None
         self._count = replicas
         self._faults = faults
@@ -75,6 +77,10 @@ class OwnDeployment:
     @property
     def most_broken(self) -> int:
         return len(self.replicas)
+
+    def take_remarks(self) -> list[str]:
+        taken, self.remarks = self.remarks, []
+        return taken
 
     def duplicated(self) -> int:
         """Request ids for which engines wrote more than one whole answer, as what stands before them saw it."""
@@ -140,11 +146,17 @@ class OwnDeployment:
     async def add_engine(self, name: str) -> None:
         """One more; the gateway knows it after ``reload``."""
         setup = self.setup or Setup()
-        engine = self.engines[name] = OwnEngine(name, self.say) if setup.engine is None else setup.engine(name)
+        engine = self.engines[name] = self._make(name, setup)
         between: Between = FaultProxy(engine.url) if setup.between is None else setup.between(engine.url)
         self.between[name] = between
         await between.start()
         await engine.start()
+
+    def _make(self, name: str, setup: Setup) -> Engine:
+        if setup.engine is not None:
+            return setup.engine(name)
+        cap = MemoryCap(name) if setup.is_capped and MemoryCap.why_not() == "" else None
+        return OwnEngine(name, self.say, cap)
 
     async def remove_engine(self, name: str) -> None:
         """The gateway forgets it with ``reload``, which comes before."""

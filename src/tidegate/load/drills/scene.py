@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
 from tidegate.errors import TidegateError
 from tidegate.load.ask import Ask
@@ -14,6 +15,11 @@ from tidegate.load.drills.findings import Findings
 from tidegate.load.drills.recovery import between, error_share, p95_s
 from tidegate.load.sample import Sample
 from tidegate.load.sender import Sender
+
+LEAST_USUAL = 5
+"""Fewer requests say nothing of what is usual: look on, for at most"""
+LONGEST_BASELINE = 3
+"""times as long."""
 
 Undo = Callable[[], Awaitable[None]]
 
@@ -27,6 +33,8 @@ class Scene:
         self.findings = findings
         self.samples: list[Sample] = []
         """Of the steady load and of what was sent beside it, as they end."""
+        self.views: list[tuple[float, Mapping[str, Any]]] = []
+        """What the gateway's admin API showed, and when."""
         self._zero = zero
         self._undoing: list[tuple[str, Undo]] = []
 
@@ -39,8 +47,10 @@ class Scene:
     async def baseline(self) -> None:
         """Let the load run, and learn what is usual from here on."""
         began = self.now()
-        await self.hold(self.pace.baseline_s)
-        usual = between(self.samples, began, self.now())
+        usual: list[Sample] = []
+        while len(usual) < LEAST_USUAL and self.now() - began < LONGEST_BASELINE * self.pace.baseline_s:
+            await self.hold(self.pace.baseline_s)
+            usual = between(self.samples, began, self.now())
         self.findings.baseline_requests = len(usual)
         self.findings.baseline_p95_s = p95_s(usual)
         self.findings.baseline_error_share = error_share(usual)
@@ -56,9 +66,25 @@ class Scene:
         """Break it; whatever happens, it is restored. Raises TidegateError where it can't be broken."""
         what = fault if replica is None else f"{fault} of {replica}"
         self.on_restore(what, lambda: self.deployment.restore(fault, replica))
+        self.mark_broken()
+        await self.deployment.break_(fault, replica)
+
+    def mark_broken(self) -> None:
+        """The fault begins; only the first one counts."""
         if self.findings.broken_at is None:
             self.findings.broken_at = self.now()
-        await self.deployment.break_(fault, replica)
+
+    def mark_healed(self) -> None:
+        if self.findings.broken_at is not None and self.findings.healed_at is None:
+            self.findings.healed_at = self.now()
+
+    async def watch(self, every_s: float) -> None:
+        """Keep looking at the gateway's view, until cancelled."""
+        while True:
+            view = await self.deployment.view()
+            if view is not None:
+                self.views.append((self.now(), view))
+            await asyncio.sleep(every_s)
 
     def on_restore(self, what: str, undo: Undo) -> None:
         """Have ``undo`` done when the fault is over. ``what``: for people, should that fail."""
@@ -75,8 +101,7 @@ class Scene:
                 await undo()
             except (TidegateError, OSError) as error:
                 self.findings.left_broken.append(f"{what}: {error}")
-        if self.findings.broken_at is not None and self.findings.healed_at is None:
-            self.findings.healed_at = self.now()
+        self.mark_healed()
 
     async def aftermath(self) -> None:
         """See that all is as it was."""
@@ -85,9 +110,14 @@ class Scene:
     async def send(self, asks: Iterable[Ask], duration_s: float) -> list[Sample]:
         """Send these beside the steady load, when they are due from now on; returns when all have ended."""
         found: list[Sample] = []
+
+        def keep(sample: Sample) -> None:
+            found.append(sample)
+            self.samples.append(sample)
+
         sender = Sender(self.deployment.target, self._zero)
         try:
-            await sender.open_loop(iter(asks), time.monotonic(), duration_s, found.append, "beside")
+            await sender.open_loop(iter(asks), time.monotonic(), duration_s, keep, "beside")
         finally:
             await sender.close()
         return found

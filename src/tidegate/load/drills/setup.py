@@ -71,5 +71,7 @@ class Setup:
     """Makes what stands before each engine, from the engine's URL; None: a ``FaultProxy`` that breaks nothing."""
     engine: Callable[[str], Engine] | None = None
     """Makes each engine from its name, in place of the embedded one."""
+    is_capped: bool = False
+    """Each embedded engine runs under a memory cap of its own, where this machine has any."""
     replicas: int | None = None
     """In place of what the command line says."""
