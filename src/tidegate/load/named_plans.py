@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tidegate.config.problem import suggestion
 from tidegate.errors import ConfigError
 from tidegate.load.plan import Plan
+from tidegate.load.plan_file import read_plan
 from tidegate.load.plan_options import PlanOptions
+from tidegate.load.plans.known_traffic import replay_plan, scenario_plan
 from tidegate.load.plans.oddities import abnormal
 from tidegate.load.plans.tenancy import multi_tenant
 from tidegate.load.plans.three_phases import acceptance, quick, steady_load, three_phase
@@ -23,17 +26,18 @@ from tidegate.load.plans.trades import (
     two_peaks,
     video,
 )
+from tidegate.simulate.scenarios import SCENARIO_HELP, SCENARIOS
 from tidegate.simulate.scenarios.arguments import positive_number
 
-Builder = Callable[[PlanOptions], Plan]
+PLAN_ENDINGS = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPlan:
     help: str
-    build: Builder
+    build: Callable[[PlanOptions], Plan]
     takes_rate: bool = True
-    """Its argument is the base rate per second."""
+    """Its argument is the base rate per second; else it has none."""
 
 
 PLANS: dict[str, NamedPlan] = {
@@ -60,19 +64,53 @@ PLANS: dict[str, NamedPlan] = {
     "quick": NamedPlan("a minute of short chats: is everything in place? @RATE", quick),
 }
 
-PLAN_HELP: dict[str, str] = {name: plan.help for name, plan in PLANS.items()}
+WITH_TEXT: dict[str, tuple[str, Callable[[str, PlanOptions], Plan]]] = {
+    "replay": ("@FILE: the times and lengths of a load run's records, a log or JSON lines, other words", replay_plan),
+    "scenario": ("@NAME: a simulated scenario whose name a plan has too", scenario_plan),
+}
+
+PLAN_HELP: dict[str, str] = {
+    **{name: plan.help for name, plan in PLANS.items()},
+    **{name: text for name, (text, _) in WITH_TEXT.items()},
+    **{name: f"traffic of the scenario: {text}" for name, text in SCENARIO_HELP.items() if name not in PLANS},
+}
+
+SUITE = (
+    "quick", "three-phase", "acceptance", "rag-3k", "two-peaks", "ecommerce-3000", "video-12", "agent-500k-day",
+    "finance-300", "multi-tenant", "promo-4.2x", "essay-evening", "long-context", "abnormal",
+)  # fmt: skip
+"""In this order, with one seed (SPEC S0-99)."""
 
 
 def find_plan(text: str, options: PlanOptions) -> Plan:
-    """Raises ConfigError: no such plan (with those that are near), or a wrong argument."""
+    """Raises ConfigError: no such plan (with the nearest that there are), a wrong argument, a faulty file."""
     name, _, argument = text.partition("@")
-    named = PLANS.get(name)
-    if named is None:
-        hint = suggestion(name, PLANS) or f"; known: {', '.join(PLANS)}"
-        raise ConfigError([f"unknown plan {name!r}{hint}; or give the path of a plan file"])
+    if name in PLANS:
+        plan = _of_rate(name, argument, options)
+    elif name in WITH_TEXT:
+        help_text, build = WITH_TEXT[name]
+        if not argument:
+            raise ConfigError([f"{name}: write {name}{help_text.partition(':')[0]}"])
+        plan = build(argument, options)
+    elif name in SCENARIOS:
+        plan = scenario_plan(text, options)
+    elif text.endswith(PLAN_ENDINGS) or Path(text).is_file():
+        plan = read_plan(Path(text), options)
+    else:
+        near = suggestion(name, PLAN_HELP) or f"; known: {', '.join(PLAN_HELP)}"
+        raise ConfigError([f"unknown plan {name!r}{near}; or give the path of a plan file (.yaml)"])
+    return replace(plan, notes={**plan.notes, **options.notes()})
+
+
+def find_suite(options: PlanOptions) -> tuple[Plan, ...]:
+    """The whole evaluation, one plan after the other."""
+    return tuple(find_plan(name, options) for name in SUITE)
+
+
+def _of_rate(name: str, argument: str, options: PlanOptions) -> Plan:
+    named = PLANS[name]
     if argument and not named.takes_rate:
-        raise ConfigError([f"{text}: {name} takes no argument"])
+        raise ConfigError([f"{name}@{argument}: {name} takes no argument"])
     if argument:
         options = replace(options, rate_per_s=positive_number(name, argument, 1.0))
-    plan = named.build(options)
-    return replace(plan, notes={**plan.notes, **options.notes()})
+    return named.build(options)

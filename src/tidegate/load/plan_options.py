@@ -60,11 +60,9 @@ class PlanOptions:
 
     def fitted(self, recipe: Recipe) -> Recipe:
         """With these bounds, headers and ways."""
-        headers = recipe.headers
+        headers = recipe.headers + self.key_headers(recipe.tenant)
         if self.deadline_ms is not None:
             headers += ((DEADLINE_MS.decode(), str(self.deadline_ms)),)
-        if recipe.tenant in self.tenant_keys:
-            headers += (("authorization", f"Bearer {self.tenant_keys[recipe.tenant]}"),)
         return replace(
             recipe,
             headers=headers,
@@ -76,6 +74,10 @@ class PlanOptions:
             most_output_tokens=self.max_output_tokens,
             context_tokens=None if recipe.may_exceed else self.context_tokens,
         )
+
+    def key_headers(self, tenant: str) -> tuple[tuple[str, str], ...]:
+        key = self.tenant_keys.get(tenant)
+        return () if key is None else (("authorization", f"Bearer {key}"),)
 
     def judged(self, refusal: Refusal | None) -> Refusal | None:
         """As far as the target can say it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from tidegate.load.arrival_times import Drawn
 from tidegate.load.phase import Kind, Phase
@@ -32,6 +33,8 @@ SOAK_S = 1800.0
 """SPEC S1-60: at least 30 min."""
 SOAK_SHAPE = 0.5
 """Gaps of a soak are burstier than a Poisson process: their variance is twice its."""
+PLANNED_SHARE = 0.7
+"""SPEC S1-49."""
 RATE_PER_S = 4.0
 QUESTION_TOKENS = 56
 CHAT_OBJECTIVE = Objective(ttft_s=2.0, tpot_s=0.1, e2e_s=10.0)
@@ -64,25 +67,26 @@ def soak_phase(rate_per_s: float, options: PlanOptions) -> Phase:
 
 
 def three_phase(options: PlanOptions) -> Plan:
+    """Where no rate is given, burst and soak follow the ramp at 70 % of the peak that it found (SPEC S1-49)."""
+    first = (single_phase(options), *user_steps((CHAT,), STEP_S, options))
+    notes = {
+        "rows": "S1-55 to S1-60, S2-24",
+        "over_long": overlong_note(options),
+        "soak": f"{options.duration(SOAK_S):g} s" + (" (30 min are asked for)" if options.time_scale < 1 else ""),
+    }
+    plan = Plan(name="three-phase", seed=options.seed, phases=first, objective=CHAT_OBJECTIVE, notes=notes)
+    if options.rate_per_s is None:
+        notes["base_rate"] = f"{PLANNED_SHARE:.0%} of the peak that the ramp finds, in soak and burst"
+        return replace(plan, after_peak=partial(_after_peak, options=options))
     rate_per_s = options.rate(RATE_PER_S)
-    return Plan(
-        name="three-phase",
-        seed=options.seed,
-        phases=(
-            single_phase(options),
-            *user_steps((CHAT,), STEP_S, options),
-            burst_phase(rate_per_s, options),
-            soak_phase(rate_per_s, options),
-        ),
-        objective=CHAT_OBJECTIVE,
-        notes={
-            "rows": "S1-55 to S1-60, S2-24",
-            "base_rate": f"{rate_per_s:g}/s in soak and burst"
-            + ("" if options.rate_per_s else ", not from a measured peak"),
-            "over_long": overlong_note(options),
-            "soak": f"{options.duration(SOAK_S):g} s" + (" (30 min are asked for)" if options.time_scale < 1 else ""),
-        },
-    )
+    notes["base_rate"] = f"{rate_per_s:g}/s in soak and burst, given"
+    return replace(plan, phases=(*first, burst_phase(rate_per_s, options), soak_phase(rate_per_s, options)))
+
+
+def _after_peak(peak_per_s: float, *, options: PlanOptions) -> tuple[Phase, ...]:
+    """The peak is of the scaled ramp: it is not scaled again."""
+    rate_per_s = PLANNED_SHARE * peak_per_s
+    return burst_phase(rate_per_s, options), soak_phase(rate_per_s, options)
 
 
 def acceptance(options: PlanOptions) -> Plan:
@@ -103,7 +107,8 @@ def acceptance(options: PlanOptions) -> Plan:
             "rows": "S1-46 to S1-54",
             "peak": f"{rate_per_s:g}/s" + ("" if options.rate_per_s else ", not from a measured peak"),
             "over_long": overlong_note(options),
-        },
+        }
+        | ({"real_peak_per_s": f"{rate_per_s:g}"} if options.rate_per_s else {}),
     )
 
 

@@ -27,6 +27,16 @@ def corpus(context_tokens: int | None) -> tuple[AbnormalCase, ...]:
     return (*_empty(), *_no_json(), *_wrong_types(), *_characters(), *_unusual(), *_sizes(), *_overlong(context_tokens))
 
 
+def cases_by_code() -> dict[str, AbnormalCase]:
+    """By code of the refusal one request that must get it; none of over-long ones, which depend on the model."""
+    found: dict[str, AbnormalCase] = {}
+    for case in corpus(None):
+        if case.refusal is not None and not case.refusal.may_answer and len(case.refusal.codes) == 1:
+            (code,) = case.refusal.codes
+            found.setdefault(code, case)
+    return found
+
+
 def said(content: Any) -> bytes:
     return _messages([{"role": "user", "content": content}])
 

@@ -15,6 +15,8 @@ from tidegate.wire.header_names import SESSION
 SESSION_HEADER = SESSION.decode()
 STREAM = ',"temperature":0,"stream":true,"stream_options":{"include_usage":true}'
 WHOLE = ',"temperature":0,"stream":false'
+LONGEST_PREFIX = 1 << 24
+"""Where nothing bounds a prompt."""
 JSON_ANSWER = ',"response_format":{"type":"json_object"}'
 
 
@@ -26,6 +28,12 @@ def escaped(text: str) -> str:
 def message(role: str, content: str) -> str:
     """``content`` stands in JSON as it is."""
     return f'{{"role":"{role}","content":"{content}"}}'
+
+
+def chat_body(written: str, output_tokens: int, is_stream: bool, more: str) -> bytes:
+    """``written``: the messages, with commas between them."""
+    tail = STREAM if is_stream else WHOLE
+    return f',"messages":[{written}],"max_tokens":{output_tokens}{tail}{more}}}'.encode()
 
 
 @dataclass(slots=True)
@@ -64,7 +72,7 @@ class AskWriter:
             index=index,
             due_s=due_s,
             label=recipe.label,
-            body=self._body(written, output, is_stream),
+            body=chat_body(written, output, is_stream, self._more),
             headers=recipe.headers if session is None else ((SESSION_HEADER, session.name), *recipe.headers),
             tenant=recipe.tenant,
             session="" if session is None else session.name,
@@ -80,27 +88,33 @@ class AskWriter:
             self._answered(session, output)
         return asked
 
-    def _body(self, written: str, output: int, is_stream: bool) -> bytes:
-        tail = STREAM if is_stream else WHOLE
-        return f',"messages":[{written}],"max_tokens":{output}{tail}{self._more}}}'.encode()
+    def _opening(self, index: int, new: int, longest: int | None) -> tuple[str, int]:
+        """The first messages of a session, or all there are, with ``new`` tokens beside the prefix; and their length.
 
-    def _opening(self, index: int, tokens: int, longest: int | None) -> tuple[str, int]:
-        """The first messages of a session, or all there are; and their length."""
-        recipe, prefix = self._recipe, self._recipe.prefix
-        tokens = tokens if longest is None else min(tokens, longest)
+        What is too long loses of its own words first, then of the prefix.
+        """
+        recipe = self._recipe
         unique = "" if recipe.nonce is Nonce.NONE else nonce(self._salt, index)
-        system = ""
-        if prefix is not None and (prefix.share >= 1.0 or self._rng.random() < prefix.share):
-            # Prefixes lie far apart in the text, the n-th at the same place for each request.
-            place = self._rng.randrange(prefix.count) * (prefix.tokens + 1)
-            system = self._filler.words(place, min(prefix.tokens, max(0, tokens - 1 - NONCE_WORDS)))
-        taken = (system.count(" ") + 1 if system else 0) + (NONCE_WORDS if unique else 0)
-        words = self._text or self._words(max(1, tokens - taken))
+        taken = NONCE_WORDS if unique else 0
+        longest = new + LONGEST_PREFIX if longest is None else longest
+        system, system_tokens = self._system(longest - taken - 1)
+        new = max(taken + 1, min(new, longest - system_tokens))
+        words = self._text or self._words(new - taken)
         first, last = (unique, "") if recipe.nonce is Nonce.START else ("", unique)
         if system:
             system, first = _joined(first, system), ""
         user = message("user", _joined(first, words, last))
-        return f"{message('system', system)},{user}" if system else user, max(tokens, taken + 1)
+        return f"{message('system', system)},{user}" if system else user, system_tokens + new
+
+    def _system(self, room: int) -> tuple[str, int]:
+        """One of the shared prefixes, or none; and its length."""
+        prefix = self._recipe.prefix
+        if prefix is None or room < 1 or (prefix.share < 1.0 and self._rng.random() >= prefix.share):
+            return "", 0
+        # They lie apart in the text, each at the same place for all requests.
+        place = self._rng.randrange(prefix.count) * (prefix.tokens + 1)
+        tokens = min(prefix.tokens, room)
+        return self._filler.words(place, tokens), tokens
 
     def _words(self, count: int) -> str:
         return self._filler.words(0 if self._recipe.is_same else self._rng.getrandbits(30), count)

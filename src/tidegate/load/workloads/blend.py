@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, repeat
+from random import Random
 
 from tidegate.load.arrival_times import ArrivalTimes
 from tidegate.load.ask import Ask
 from tidegate.load.workloads.ask_writer import AskWriter
 from tidegate.load.workloads.filler import Filler
+from tidegate.load.workloads.given_writer import GivenWriter
 from tidegate.load.workloads.recipe import Recipe
 from tidegate.simulate.streams import stream
 
@@ -31,10 +33,7 @@ class Blend:
     @property
     def title(self) -> str:
         whole = sum(recipe.weight for recipe in self.recipes)
-        kinds = "; ".join(
-            f"{recipe.weight / whole:.0%} {recipe.label}: {recipe.prompt.title} in, {recipe.output.title} out"
-            for recipe in self.recipes
-        )
+        kinds = "; ".join(f"{recipe.weight / whole:.0%} {recipe.title}" for recipe in self.recipes)
         return kinds if self.arrivals is None else f"{self.arrivals.title} - {kinds}"
 
     def salted(self, salt: str) -> Blend:
@@ -45,7 +44,7 @@ class Blend:
         salts = stream(seed, f"{purpose}/salts{self.salt}")
         filler = Filler(stream(seed, f"{purpose}/words"))
         writers = [
-            AskWriter(recipe, filler, stream(seed, f"{purpose}/{place}"), salts.getrandbits(SALT_BITS))
+            _writer(recipe, filler, stream(seed, f"{purpose}/{place}"), salts.getrandbits(SALT_BITS))
             for place, recipe in enumerate(self.recipes)
         ]
         due = repeat(0.0) if self.arrivals is None else self.arrivals.times(stream(seed, f"{purpose}/arrivals"))
@@ -53,3 +52,9 @@ class Blend:
         for index, due_s in enumerate(due):
             (writer,) = kinds.choices(writers, cum_weights=bounds)
             yield writer.ask(index, due_s)
+
+
+def _writer(recipe: Recipe, filler: Filler, rng: Random, salt: int) -> AskWriter | GivenWriter:
+    if recipe.given is not None:
+        return GivenWriter(recipe, recipe.given, rng, salt)
+    return AskWriter(recipe, filler, rng, salt)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidegate.load.ask import PATIENCE_S, Refusal
+from tidegate.load.workloads.given_prompts import GivenPrompts
 from tidegate.load.workloads.length_draws import Fixed, Lengths
 
 
@@ -44,7 +45,7 @@ class Conversation:
 class Recipe:
     label: str
     prompt: Lengths
-    """Of a conversation: the new words of one turn. With its prefix and nonce."""
+    """With its nonce and without its prefix; of a conversation: the new words of one turn."""
     output: Lengths = Fixed(64)  # noqa: RUF009 - frozen
     """The bound that is sent (``max_tokens``)."""
     weight: float = 1.0
@@ -53,6 +54,8 @@ class Recipe:
     """The same words each time, nonce apart."""
     text: str = ""
     """In place of made-up words; ``prompt`` says about how long it is."""
+    given: GivenPrompts | None = None
+    """Prompts of a file, in place of made-up words; ``prompt`` has no say then."""
     prefix: SharedPrefix | None = None
     conversation: Conversation | None = None
     tenant: str = ""
@@ -72,6 +75,11 @@ class Recipe:
     patience_s: float = PATIENCE_S
     keeps_text: bool = False
     wants_json: bool = False
+
+    @property
+    def title(self) -> str:
+        lengths = f"prompts of {self.given.source}" if self.given else f"{self.prompt.title} in"
+        return f"{self.label}: {lengths}, {self.output.title} out"
 
     def bounded(self, output_tokens: int) -> int:
         """An answer's bound that leaves half of the context to the prompt."""
