@@ -80,9 +80,7 @@ class Mock:
         """The client in C under the same open loop; ``told`` reads what it measured."""
         command = [str(self._folder / "cli"), str(self.port)]
         options = ["-c", "400", "-n", str(total), "-r", str(rate), "-s", "-b", str(self._body)]
-        return subprocess.Popen(
-            [str(self._folder / "cli"), str(self.port), *options], stdout=subprocess.PIPE, text=True
-        )
+        return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
 
     def _get(self, path: str) -> bytes:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as reply:
