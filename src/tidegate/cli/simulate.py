@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from tidegate.cli.options import AsJson, Schema, print_json, print_schema
+from tidegate.cli.simulate_calibrate import calibrate_command
 from tidegate.cli.simulate_compare import compare
 from tidegate.errors import ConfigError
 from tidegate.simulate.report import SCHEMA, report
@@ -99,3 +100,4 @@ simulate = typer.Typer(
 )
 simulate.command("run")(run)
 simulate.command("compare")(compare)
+simulate.command("calibrate")(calibrate_command)

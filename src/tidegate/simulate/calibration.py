@@ -7,7 +7,7 @@ until TTFT, TPOT and E2E of the simulated requests are as near to the measured o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.engines.step_model import SimulatedConfig, StepModel
@@ -22,12 +22,12 @@ from tidegate.simulate.step_fit import first_costs
 LEAST_ROWS = 20
 """Of whole streamed answers. Six costs cannot be told apart by fewer."""
 MOST_ROWS = 2000
-"""Played again at each try; more make it slow and no better."""
+"""Enough for a fit: all are played again at each try, and more make it slow and no better."""
 CHUNKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 SEQUENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 BLOCK_TOKENS = 16
 REFINED = 3
-"""How many pairs of chunk and sequences are searched to the end, the best of all at their first costs."""
+"""How many beginnings (chunk, sequences and first costs) are searched to the end: the best of all."""
 SCALE_S = 1e-4
 LEAST_STEP_MS = 1e-3
 
@@ -53,32 +53,31 @@ class Calibration:
     """Times that the run was played again."""
 
 
-def calibrate(rows: Sequence[LoadRow], fitted: Callable[[LoadRow], bool], sizes: Sizes) -> Calibration:
-    """Fit to the rows for which ``fitted`` is true; the others load the engine, and their times are not looked at.
+def calibrate(rows: Sequence[LoadRow], fitted: Collection[int], sizes: Sizes) -> Calibration:
+    """Fit to the rows whose indices are in ``fitted``; the others load the engine, and their times are not looked at.
 
-    Raises ConfigError where there are too few.
+    ``rows`` stand in order of ``at``. Raises ConfigError where there are too few.
     """
-    played = sorted(rows, key=lambda row: row.at)[:MOST_ROWS]
-    chosen = [row for row in played if fitted(row) and row.is_whole and row.is_stream]
+    chosen = [rows[index] for index in fitted if rows[index].is_whole and rows[index].is_stream]
     if len(chosen) < LEAST_ROWS:
         raise ConfigError(
             [f"{len(chosen)} whole streamed answers to fit to: at least {LEAST_ROWS} are needed; run for longer"]
         )
-    return _Search(played, fitted, sizes).run()
+    return _Search(rows, sorted(fitted), sizes).run()
 
 
 class _Search:
-    def __init__(self, rows: list[LoadRow], fitted: Callable[[LoadRow], bool], sizes: Sizes) -> None:
+    def __init__(self, rows: Sequence[LoadRow], compared: list[int], sizes: Sizes) -> None:
         self._rows = rows
         self._sizes = sizes
-        self._compared = [index for index, row in enumerate(rows) if fitted(row)]
+        self._compared = compared
         self._tries = 0
 
     def run(self) -> Calibration:
         firsts = sorted(
             (loss(self._residuals(costs, *pair)), pair, costs)
             for pair in self._pairs()
-            for costs in (self._first_costs(*pair),)
+            for costs in self._first_costs(*pair)
         )
         found = []
         for _, pair, costs in firsts[:REFINED]:
@@ -99,7 +98,7 @@ class _Search:
         pairs = [(each, tokens) for each in sequences for tokens in chunks if tokens >= each]
         return pairs or [(sequences[0], max(sequences[0], chunks[0]))]
 
-    def _first_costs(self, max_sequences: int, chunk_tokens: int) -> Point:
+    def _first_costs(self, max_sequences: int, chunk_tokens: int) -> list[Point]:
         by_engine: dict[str, list[LoadRow]] = {}
         for index in self._compared:
             row = self._rows[index]

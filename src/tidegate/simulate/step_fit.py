@@ -12,12 +12,17 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappush, heapreplace
+from operator import mul
+from statistics import median
 
-from tidegate.simulate.least_squares import normal, solve
+from tidegate.simulate.least_squares import USUAL, normal, solve
 from tidegate.simulate.load_row import LoadRow
 
 COSTS = 6
 """Columns: fixed, prefill, sequence, context, quadratic, overhead."""
+REWEIGHED = 5
+"""Times that what fits badly is weighed less, and all is solved again."""
+LEAST_S = 1e-3
 
 Columns = tuple[float, ...]
 
@@ -30,14 +35,32 @@ class Span:
     duration_s: float
 
 
-def first_costs(rows: Sequence[LoadRow], max_sequences: int, chunk_tokens: int) -> Columns:
-    """In seconds: fixed, per prompt token, per sequence, per KV token read, per pair of prompt tokens; and overhead.
+def first_costs(rows: Sequence[LoadRow], max_sequences: int, chunk_tokens: int) -> list[Columns]:
+    """Two guesses, in seconds: fixed, per prompt token, per sequence, per KV token read, per pair of prompt tokens; and
+    overhead. One by least squares, and one that looks at middles alone and is right where a machine stalls often.
 
     ``rows`` are streams of one engine in order of arrival.
     """
     spans = _spans(rows, max_sequences, chunk_tokens)
-    relative = [[column / span.duration_s for column in span.columns] for span in spans]
-    return tuple(solve(*normal(relative, [(1.0, 1.0)] * len(spans)), [0.0] * COSTS))
+    # A span much shorter than others is mostly the error of where it was cut.
+    usual_s = median(span.duration_s for span in spans)
+    found = [0.0] * COSTS
+    weights = [1.0] * len(spans)
+    for _ in range(REWEIGHED):
+        scaled = [[column / (span.duration_s + usual_s) for column in span.columns] for span in spans]
+        values = [span.duration_s / (span.duration_s + usual_s) for span in spans]
+        found = solve(*normal(scaled, list(zip(values, weights, strict=True))), [0.0] * COSTS)
+        left = [value - sum(map(mul, row, found)) for row, value in zip(scaled, values, strict=True)]
+        weights = [1 / (USUAL + abs(each)) for each in left]
+    return [tuple(found), _middles(rows)]
+
+
+def _middles(rows: Sequence[LoadRow]) -> Columns:
+    """As if no prompt met another request: half of a token's time is the step's, half the sequence's."""
+    tokens_s = [tpot_s for row in rows if (tpot_s := row.tpot_s) is not None]
+    per_token_s = sorted(tokens_s)[len(tokens_s) // 4] if tokens_s else LEAST_S
+    per_prompt_s = sorted(row.ttft_s / row.prompt_tokens for row in rows)[len(rows) // 4]
+    return (per_token_s / 2, per_prompt_s, per_token_s / 2, 0.0, 0.0, 0.0)
 
 
 def _spans(rows: Sequence[LoadRow], max_sequences: int, chunk_tokens: int) -> list[Span]:

@@ -14,6 +14,7 @@ from tidegate.simulate.scenarios.fallback import Fallback
 from tidegate.simulate.scenarios.giant import GiantAmongShorts
 from tidegate.simulate.scenarios.jitter import Jitter
 from tidegate.simulate.scenarios.mixed import Mixed
+from tidegate.simulate.scenarios.own_engine import OwnEngine
 from tidegate.simulate.scenarios.questions import ThousandPerSecond
 from tidegate.simulate.scenarios.replay import azure_code, azure_conv, mooncake
 from tidegate.simulate.scenarios.servegen import ServeGen
@@ -46,6 +47,7 @@ SCENARIOS: dict[str, Callable[[str], ScenarioBuilder]] = {
     "azure-conv": azure_conv,
     "azure-code": azure_code,
     "mooncake": mooncake,
+    "own-engine": OwnEngine.parse,
 }
 
 SCENARIO_HELP: dict[str, str] = {
@@ -85,6 +87,8 @@ SCENARIO_HELP: dict[str, str] = {
     "azure-code": "Azure 2023 code trace (28 x bursts) on four A100; @K, @K/N, @K/slow as above",
     "mooncake": "Mooncake conversation trace (long prompts) on eight A100; @K, @K/N, @K/slow as above, @K/cached "
     "on engines with a prefix cache",
+    "own-engine": "your own traffic on your own engine: own-engine@FILE of simulate calibrate --out; @K/FILE: K times "
+    "as fast, @KxN/FILE on N engines",
 }
 
 
