@@ -46,7 +46,7 @@ def test_the_example_is_read_and_adds_to_acceptance() -> None:
         ("figure: error_rate, max: 0.1 %", None, "0 % in soak"),
         ("figure: e2e.p999, max: 9", None, "1.00 s in soak"),
         ("figure: answered_per_s, min: 3.5", False, "2.98/s in soak"),
-        ("figure: ttft.jitter, max: 2, tenant: gold", True, "1.00 × in soak"),
+        ("figure: ttft.jitter, max: 2, tenant: gold", True, "1.00× in soak"),
         ("figure: outcomes.shed, max: 0, label: chat", True, "0 in soak"),
         ("figure: queue.p95, max: 1", None, "–"),
         ("figure: e2e.p95, max: 1, tenant: silver", None, "–"),

@@ -13,7 +13,7 @@ from math import ceil
 
 from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.distribution import LEAST_FOR_P99, Distribution
-from tidegate.load.figure_text import seconds_text, share_text
+from tidegate.load.figure_text import ratio_text, seconds_text, share_text
 from tidegate.load.phase import Kind
 from tidegate.load.phase_figures import PartFigures, PhaseFigures
 from tidegate.load.plan import Plan
@@ -114,7 +114,7 @@ def _at_most_2_s(found: Distribution) -> tuple[float, str]:
 
 def _p95_to_p50(found: Distribution) -> tuple[float, str]:
     ratio = found.p95 / found.p50 if found.p50 > 0 else 0.0
-    return ratio / P95_TO_P50, f"{ratio:.2f} × ({seconds_text(found.p95)} / {seconds_text(found.p50)})"
+    return ratio / P95_TO_P50, f"{ratio_text(ratio)} ({seconds_text(found.p95)} / {seconds_text(found.p50)})"
 
 
 def _at_most_10_s(found: Distribution) -> tuple[float, str]:

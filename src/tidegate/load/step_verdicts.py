@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tidegate.load.distribution import LEAST_FOR_P99, Distribution
-from tidegate.load.figure_text import rate_text, seconds_text
+from tidegate.load.figure_text import rate_text, ratio_text, seconds_text
 from tidegate.load.phase import Kind
 from tidegate.load.phase_figures import PhaseFigures
 from tidegate.load.plan import Plan
@@ -54,7 +54,7 @@ def _jump(figures: Sequence[PhaseFigures], _plan: Plan) -> Verdict:
         return Verdict(name=name, row="S1-57", bar=bar, measured="–", passed=None, why=why)
     jumps = [(_ratio(after[1].p99, before[1].p99), before[0], after[0]) for before, after in pairwise(told)]
     worst, before, after = max(jumps, key=lambda each: each[0])
-    measured = f"{worst:.2f} × from {load_text(before)} to {load_text(after)}"
+    measured = f"{ratio_text(worst)} from {load_text(before)} to {load_text(after)}"
     if worst > P99_JUMP:
         why = "queueing or contention begins there: serve less than that, or add capacity"
         return Verdict(name=name, row="S1-57", bar=bar, measured=measured, passed=False, why=why)
@@ -82,7 +82,12 @@ def _crowd(figures: Sequence[PhaseFigures], _plan: Plan) -> Verdict | None:
     passed = jitter <= CROWD_JITTER
     why = "" if passed else "the slowest wait behind something: see TTFT, and queue beside model time"
     return Verdict(
-        name=name, row="S2-53", bar=bar, measured=f"{jitter:.2f} ×{spread} in {worst.phase}", passed=passed, why=why
+        name=name,
+        row="S2-53",
+        bar=bar,
+        measured=f"{ratio_text(jitter)}{spread} in {worst.phase}",
+        passed=passed,
+        why=why,
     )
 
 
