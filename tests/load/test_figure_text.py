@@ -33,7 +33,7 @@ def test_what_is_above_zero_never_reads_as_zero() -> None:
 
 
 def test_rates_ratios_and_counts() -> None:
-    assert (rate_text(12.345), ratio_text(1.5), count_text(1234567)) == ("12.3/s", "1.50 ×", "1\u202f234\u202f567")
+    assert (rate_text(12.345), ratio_text(1.5), count_text(1234567)) == ("12.3/s", "1.50×", "1\u202f234\u202f567")
     assert (rate_text(None), ratio_text(None), count_text(None), share_text(None)) == ("–",) * 4
 
 

@@ -31,7 +31,7 @@ def rate_text(value: float | None) -> str:
 
 
 def ratio_text(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f} ×"
+    return NOTHING if value is None else f"{value:.2f}×"
 
 
 def count_text(value: float | None) -> str:

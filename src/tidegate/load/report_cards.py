@@ -91,7 +91,8 @@ def cards(phases: Sequence[PhaseFigures]) -> str:
     views = []
     for name in names:
         own = [each for each in phases if each.phase == name]
-        views.append(Tab(name, f'<div class="cards">{"".join(_card(each, own) for each in CARDS)}</div>'))
+        look = "cards" if len(own) == 1 else "cards several"
+        views.append(Tab(name, f'<div class="{look}">{"".join(_card(each, own) for each in CARDS)}</div>'))
     return tabs("phase", views, names.index(main_phase(phases).phase)) if views else ""
 
 

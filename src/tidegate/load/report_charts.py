@@ -69,10 +69,11 @@ def beside_charts(result: Result, played: Sequence[Played]) -> list[Canvas]:
 
 def _curve_phases(result: Result) -> list[PhaseFigures]:
     """Of one target all phases; of several the main phase of each, so that like stands beside like."""
+    main = main_phase(result.phases)
     if len(result.targets) == 1:
-        return result.phases[:MOST_CURVES]
-    main = main_phase(result.phases).phase
-    return [each for each in result.phases if each.phase == main]
+        others = [each for each in result.phases if each is not main][: MOST_CURVES - 1]
+        return [each for each in result.phases if each is main or each in others]
+    return [each for each in result.phases if each.phase == main.phase]
 
 
 def _name(each: PhaseFigures, result: Result) -> str:

@@ -35,7 +35,7 @@ class Span:
     name: str
     begin_s: float
     end_s: float
-    spike: tuple[float, float] | None = None
+    spikes: tuple[tuple[float, float], ...] = ()
 
 
 def spans_of(phases: Sequence[PhaseFigures]) -> list[Span]:
@@ -43,12 +43,11 @@ def spans_of(phases: Sequence[PhaseFigures]) -> list[Span]:
     found: dict[str, Span] = {}
     for each in phases:
         half = each.moment_s / 2
-        ends = [each.began_s + each.duration_s, *(moment.at_s + half for moment in each.moments)]
-        spike = None if each.spike is None else (each.began_s + each.spike[0], each.began_s + each.spike[1])
-        old = found.get(each.phase)
-        begin = each.began_s if old is None else min(old.begin_s, each.began_s)
-        end = max(ends) if old is None else max(old.end_s, *ends)
-        found[each.phase] = Span(each.phase, begin, end, spike or (None if old is None else old.spike))
+        end_s = max([each.began_s + each.duration_s, *(moment.at_s + half for moment in each.moments)])
+        spikes = () if each.spike is None else ((each.began_s + each.spike[0], each.began_s + each.spike[1]),)
+        old = found.get(each.phase, Span(each.phase, each.began_s, end_s))
+        begin_s, end_s = min(old.begin_s, each.began_s), max(old.end_s, end_s)
+        found[each.phase] = Span(each.phase, begin_s, end_s, (*old.spikes, *spikes))
     return sorted(found.values(), key=lambda span: span.begin_s)
 
 
@@ -96,8 +95,8 @@ def _shade(made: Chart, placed: Sequence[tuple[Span, int]], deep: int) -> None:
         made.canvas.band(
             (left, top), (max(0.0, right - left), bottom - top), SHADES[index % 2], SHADE_OPACITY, span.name
         )
-        if span.spike is not None:
-            _shade_spike(made, span, span.spike)
+        for spike in span.spikes:
+            _shade_spike(made, span, spike)
         if row >= 0:
             y = top - 8 - ROW * (deep - row) - 4
             made.canvas.line((left, y + 4), (left, top), SHADES[0])

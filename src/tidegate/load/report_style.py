@@ -25,6 +25,7 @@ pre{background:var(--page);border:1px solid var(--grid);border-radius:6px;paddin
 white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.45 ui-monospace,"DejaVu Sans Mono",monospace}
 .alarm{border-left:4px solid var(--bad);padding:6px 14px;margin:14px 0 0;list-style:none;background:var(--page)}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(128px,1fr));gap:10px}
+.cards.several{grid-template-columns:repeat(auto-fill,minmax(190px,1fr))}
 .card{background:var(--card);border:1px solid var(--grid);border-radius:8px;padding:9px 12px;margin:0;cursor:help}
 .card dd{margin:0;font-size:20px;font-weight:600;line-height:1.3;white-space:nowrap}
 .card small{display:block;color:var(--soft);font-size:12px;font-weight:400;white-space:normal}
