@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "Say what is configured and why, or what became of one request.",
     "tune": "Change parameters of the running gateway.",
     "simulate": "Run a scenario on virtual engines and a virtual clock.",
+    "load": "Send a plan of requests to a service, and judge what its users would have seen.",
     "plan": "Work out memory, slots and lengths before anything is started.",
     "schema": "Print the JSON Schema of tidegate.yaml, for editors.",
 }
