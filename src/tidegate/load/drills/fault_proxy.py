@@ -62,6 +62,11 @@ class FaultProxy:
         """Whole answers that the server wrote to POSTs, by ``x-request-id``."""
         return self.ledger.answered
 
+    @property
+    def resets(self) -> int:
+        """Connections that it has reset, as it was told."""
+        return self._line.resets
+
     async def start(self, port: int = 0) -> None:
         """Take connections at ``url``."""
         if self._wants_packets:
@@ -77,8 +82,9 @@ class FaultProxy:
 
     async def close(self) -> None:
         """End everything that it carries."""
-        if self._server is not None:
-            self._server.close()
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
         tasks = tuple(self._running)
         for task in tasks:
             task.cancel()
@@ -101,7 +107,7 @@ class FaultProxy:
             "impairment": msgspec.to_builtins(self._line.impairment),
             "accepted": self.accepted,
             "open": len(self._running),
-            "resets": self._line.resets,
+            "resets": self.resets,
         }
         if self._link is not None:
             shown |= {"packets_passed": self._link.passed, "packets_lost": self._link.lost}
