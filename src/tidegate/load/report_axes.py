@@ -21,6 +21,8 @@ def duration_axis(label: str, values: Iterable[float]) -> Axis:
     """Logarithmic, from a round number below the least to one above the most."""
     positive = [value for value in values if value > 0] or [0.1, 1.0]
     low, high = _round_below(min(positive)), _round_above(max(positive))
+    if low == high:
+        low, high = _round_below(low * 0.9), _round_above(high * 1.1)
     decades = log10(high / low)
     factors = (1, 2, 5) if decades <= FINE_DECADES else (1,)
     powers = range(floor(log10(low)), floor(log10(high)) + 1)

@@ -62,8 +62,7 @@ def beside_charts(result: Result, played: Sequence[Played]) -> list[Canvas]:
     if len({each.phase for each in steps}) >= FEWEST_STEPS:
         charts.append(throughput_latency(steps, knees_of(result)))
     charts.append(gap_histogram(phases, result.targets))
-    longest = max(phases, key=lambda each: len(each.lengths))
-    by_length = latency_by_length(longest)
+    by_length = latency_by_length(max(phases, key=lambda each: (each.phase == main, len(each.lengths))))
     return charts if by_length is None else [*charts, by_length]
 
 

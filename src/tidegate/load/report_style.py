@@ -7,6 +7,8 @@ STYLE = """
 --good:#1a7f4b;--bad:#c4331d;--warn:#9a6700;--info:#0969a8}
 @media (prefers-color-scheme:dark){:root{--ink:#e3e7ec;--soft:#9aa4b0;--ground:#171b21;--page:#0f1216;--grid:#343b45;
 --card:#171b21;--good:#4cc38a;--bad:#ff7b66;--warn:#e3b341;--info:#6cb6ff}}
+@media (prefers-color-scheme:dark){svg [stroke="#0072b2"]{stroke:#4aa3df}svg [fill="#0072b2"]{fill:#4aa3df}
+svg [stroke="#6b7280"]{stroke:#a3acb8}}
 *{box-sizing:border-box}
 body{font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;color:var(--ink);background:var(--page);
 margin:0;padding:28px 20px 60px}
@@ -41,6 +43,7 @@ td,th{padding:5px 12px;border-bottom:1px solid var(--grid);text-align:right;whit
 th{font-weight:600;font-size:13px;color:var(--soft);vertical-align:bottom}th[title]{cursor:help}
 tbody tr:last-child td{border-bottom:0}
 td:first-child,th:first-child,.left td,.left th,td.left,th.left{text-align:left}
+.tight td,.tight th{padding:5px 7px}
 .wrap td{white-space:normal}.wrap td:first-child{white-space:nowrap}
 td.good{color:var(--good);font-weight:600}td.bad{color:var(--bad);font-weight:600}td.warn{color:var(--warn);font-weight:600}
 td.soft{color:var(--soft)}tr td.part{background:var(--page);font-weight:600}

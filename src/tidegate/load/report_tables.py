@@ -56,7 +56,7 @@ def bars_table(verdicts: Sequence[Verdict]) -> str:
 def phases_table(phases: Sequence[PhaseFigures]) -> str:
     """A row for each phase and target."""
     heads = [*_heads(phases), *_part_heads()]
-    return table(heads, [[*_names(each, phases), *_part_row(each.all)] for each in phases])
+    return table(heads, [[*_names(each, phases), *_part_row(each.all)] for each in phases], "tight")
 
 
 def parts_table(phases: Sequence[PhaseFigures], kind: str) -> str:
@@ -67,7 +67,7 @@ def parts_table(phases: Sequence[PhaseFigures], kind: str) -> str:
         for name, part in parts.items() if len(parts) > 1 else ():
             rows.append([*_names(each, phases), Cell(name, "left"), *_part_row(part)])
     heads = [*_heads(phases), Cell(kind, "left"), *_part_heads()]
-    return table(heads, rows) if rows else ""
+    return table(heads, rows, "tight") if rows else ""
 
 
 def outcomes_table(phases: Sequence[PhaseFigures]) -> str:
