@@ -46,6 +46,7 @@ class WorkerPart:
         self._samples: list[Sample] = []
         self._kept_bytes = 0
         self._sent_before = sender.sent
+        self._is_halted = False
 
     async def play(self, began: float) -> None:
         """``began``: the clock's time at which the phase begins, for all parts of it."""
@@ -64,19 +65,22 @@ class WorkerPart:
         self._tell_crew(Finished(*gaps, cpu_s, cpu_s / spent_s))
 
     def halt(self) -> None:
-        """End early."""
+        """End early, or do not begin."""
+        self._is_halted = True
         self._sender.stop()
 
     async def _send(self, began: float) -> None:
         phase, sender, task = self._task.phase, self._sender, self._task
+        if phase.users is not None:
+            await asyncio.sleep(began - time.monotonic())
+        if self._is_halted:
+            return
         if phase.users is None:
             await sender.open_loop(self._asks, began, phase.duration_s, self._take, phase.name)
             return
         users = share_of(phase.users, task.worker, task.workers)
         count = None if phase.count is None else share_of(phase.count, task.worker, task.workers)
-        await asyncio.sleep(began - time.monotonic())
-        if users:
-            await sender.closed_loop(self._asks, users, phase.duration_s, count, self._take, phase.name)
+        await sender.closed_loop(self._asks, users, phase.duration_s, count, self._take, phase.name)
 
     def _take(self, sample: Sample) -> None:
         self._samples.append(sample)

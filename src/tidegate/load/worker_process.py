@@ -101,8 +101,8 @@ class WorkerProcess:
             self._lose()
         try:
             return await self._awaited
-        except WorkerLostError as error:
-            raise WorkerLostError(await self._told(str(error))) from None
+        except WorkerLostError:
+            raise WorkerLostError(await self._told()) from None
         finally:
             self._awaited = None
 
@@ -119,23 +119,27 @@ class WorkerProcess:
                     self._awaited.set_result(message)
 
     def _on_closed(self, error: Exception | None) -> None:
-        self._problem = self._problem or (str(error) if error else "")
+        del error  # Its exit status says more.
         self._lose()
 
     def _lose(self) -> None:
         if self._awaited is not None and not self._awaited.done():
-            self._awaited.set_exception(WorkerLostError(self._problem))
+            self._awaited.set_exception(WorkerLostError())
 
-    async def _told(self, problem: str) -> str:
+    async def _told(self) -> str:
         """All that is known about its end."""
-        status = ""
-        if not self._channel.is_open and self._process is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ENDS_WITHIN_S):
-                    status = f" with status {await self._process.wait()}"
-        what = f"could not go on: {problem}" if problem else f"ended{status}"
+        what = f"could not go on: {self._problem}" if self._problem else f"ended{await self._status()}"
         lines = self._last_lines()
         return f"worker {self.pid} of the generator {what}" + (f"; it wrote:\n{lines}" if lines else "")
+
+    async def _status(self) -> str:
+        if self._process is None:
+            return ""
+        try:
+            async with asyncio.timeout(ENDS_WITHIN_S):
+                return f" with status {await self._process.wait()}"
+        except TimeoutError:
+            return ", as far as the crew is concerned: the connection to it is closed"
 
     def _last_lines(self) -> str:
         self._log.seek(0)
