@@ -56,7 +56,7 @@ def titles(page: str) -> list[str]:
 @pytest.fixture(scope="module")
 def page() -> str:
     result, played = a_run(RAMP)
-    result.knee = {"rate_per_s": 9.0}
+    result.knee = {"tidegate": {"rate_per_s": 9.0, "load": 80.0, "limit": 64.0, "unit": "users", "why": "it bends"}}
     result.consistency = {"exact_share": 0.93, "of": {"mean_similarity": 0.99}, "is_enough": True, "texts": []}
     result.break_point = {"users": 800, "why": "errors", "steps": [1, 2], "rows": [{}], "at": {"rate_per_s": 1.25}}
     result.engine = {
@@ -142,6 +142,7 @@ def test_dimensions_layers_labels_tenants_and_definitions_are_told(page: str) ->
         "of: mean similarity",
         "at: rate per s",
         "no GPU here",
+        "it bends",
         "the largest of fewer than 100 values",
         "Time to first token: from sending to the first event",
     ):
@@ -159,6 +160,7 @@ def test_two_targets_are_laid_over_each_other_and_compared() -> None:
     found = report_page(result, played)
     assert "Side by side" in found
     assert "P99 (plain)" in found
+    assert "interval unavailable at 1 turns" in found
     assert "soak · plain" in found
     assert "Outcomes over time: plain (requests due per second)" in titles(found)
     assert re.search(r"plain: [\d.]+ m?s \(\d+\.\d\d×\)", found)
@@ -166,10 +168,11 @@ def test_two_targets_are_laid_over_each_other_and_compared() -> None:
 
 def test_each_target_has_its_own_knee() -> None:
     result, _ = a_run(RAMP, ("tidegate", "plain"))
-    result.knee = {"tidegate": {"answered_per_s": 8.0}, "plain": {"answered_per_s": None}}
+    result.knee = {"tidegate": {"rate_per_s": 8.0}, "plain": {"rate_per_s": None, "why": "no knee found"}, "x": 1}
     found = report_page(result)
     assert "knee (tidegate)" in found
     assert "knee (plain)" not in found
+    assert "no knee found" in found
 
 
 def test_an_earlier_run_stands_beside_this_one() -> None:

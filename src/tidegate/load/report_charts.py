@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tidegate.load.figure_text import digits
 from tidegate.load.phase import Kind
 from tidegate.load.phase_figures import PhaseFigures
 from tidegate.load.played import Played
 from tidegate.load.report_cards import main_phase
 from tidegate.load.report_curves import (
     Curve,
-    Knee,
+    KneeMark,
     curve_of,
     curve_of_figures,
     gap_histogram,
@@ -33,7 +32,6 @@ from tidegate.simulate.canvas import Canvas
 MOST_CURVES = 8
 """As many as have a colour of their own that can be told apart."""
 FEWEST_STEPS = 2
-KNEE_RATES = ("rate_per_s", "answered_per_s", "knee_per_s")
 
 
 def wide_charts(phases: Sequence[PhaseFigures], targets: Sequence[str]) -> list[Canvas]:
@@ -119,18 +117,13 @@ def _two_views(result: Result, played: Sequence[Played]) -> list[Curve]:
     return found
 
 
-def knees_of(result: Result) -> list[Knee]:
-    """One for the run, or one by target."""
-    by_target = {name: found for name, found in result.knee.items() if name in result.targets}
-    found = by_target or {result.targets[0]: result.knee}
-    return [knee for target, words in found.items() if (knee := _knee(target, words)) is not None]
-
-
-def _knee(target: str, words: object) -> Knee | None:
-    if not isinstance(words, Mapping):
-        return None
-    rate = next((words[name] for name in KNEE_RATES if isinstance(words.get(name), int | float)), None)
-    return None if rate is None else Knee(target, float(rate), f"knee at {digits(float(rate))} answers/s")
+def knees_of(result: Result) -> list[KneeMark]:
+    """Those that were found, by target."""
+    return [
+        KneeMark(target, float(found["rate_per_s"]), str(found.get("why", "")))
+        for target, found in result.knee.items()
+        if isinstance(found, Mapping) and isinstance(found.get("rate_per_s"), int | float)
+    ]
 
 
 def engine_charts(result: Result) -> list[Canvas]:

@@ -87,7 +87,7 @@ def samples_of(played: Sequence[Played], target: str, phase: str) -> list[Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Knee:
+class KneeMark:
     """Where latency starts to degrade."""
 
     target: str
@@ -98,7 +98,7 @@ class Knee:
 Drawn = tuple[Legend, list[tuple[PhaseFigures, Point]]]
 
 
-def throughput_latency(steps: Sequence[PhaseFigures], knees: Sequence[Knee]) -> Canvas:
+def throughput_latency(steps: Sequence[PhaseFigures], knees: Sequence[KneeMark]) -> Canvas:
     """Each step of a ramp as a point: P99, P95 and P50; of several targets P99, and P50 dashed."""
     targets = [*dict.fromkeys(each.target for each in steps)]
     series = [line for index, target in enumerate(targets) for line in _step_lines(steps, target, index, len(targets))]
@@ -128,7 +128,7 @@ def _step_lines(steps: Sequence[PhaseFigures], target: str, index: int, targets:
     return found
 
 
-def _mark_knee(made: Chart, knee: Knee, *, is_named: bool) -> None:
+def _mark_knee(made: Chart, knee: KneeMark, *, is_named: bool) -> None:
     x, top = made.place(knee.rate_per_s, made.y.low)[0], made.frame.top
     made.canvas.line((x, top), (x, made.bottom), INK, 1.5, is_dashed=True)
     is_left = x > (made.frame.left + made.right) / 2

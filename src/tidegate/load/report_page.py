@@ -31,8 +31,10 @@ from tidegate.load.report_views import (
     DIMENSIONS,
     LAYERS,
     Line,
+    chance_table,
     comparison_table,
     consistency_rows,
+    knee_table,
     view_table,
 )
 from tidegate.load.result import Result
@@ -53,7 +55,7 @@ def report_page(result: Result, played: Sequence[Played] = (), against: Result |
     parts = [
         _head(result),
         *_sections(result, played),
-        _comparison(result, against),
+        _comparison(result, played, against),
         *_last_sections(result),
     ]
     title = escape(f"{result.plan}: {', '.join(result.targets)}")
@@ -138,7 +140,7 @@ def _last_sections(result: Result) -> list[str]:
             words="Above 80 % of a core in one process, or sent late, it was the generator that was measured.",
         ),
         section("Until it broke", named(_plain(result.break_point))),
-        section("The knee", named(_plain(result.knee)), words="Where latency starts to degrade."),
+        section("The knee", knee_table(result.knee), words="Where latency starts to degrade: the limit is 0.8 of it."),
         section("Notes", lines(result.notes)),
         section("What was sent", folded("Manifest, with hashes", f"<pre>{escape(manifest)}</pre>")),
         section("What the figures mean", named(DEFINITIONS.items(), "words-list")),
@@ -180,10 +182,11 @@ def _plainly(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _comparison(result: Result, against: Result | None) -> str:
+def _comparison(result: Result, played: Sequence[Played], against: Result | None) -> str:
     earlier = [] if against is None else [replace(each, target=f"earlier: {each.target}") for each in against.phases]
     return section(
         "Side by side",
         comparison_table([*result.phases, *earlier]),
-        words="Ratios are to the first column. Equal asks, by turns; below 1 is better for times, above 1 for rates.",
+        chance_table(played, result.targets),
+        words="Ratios are to the first column: below 1 is better for times, above 1 for rates.",
     )

@@ -10,7 +10,9 @@ from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.distribution import Distribution
 from tidegate.load.figure_text import NOTHING, count_text, digits, rate_text, ratio_text, seconds_text, share_text
 from tidegate.load.phase_figures import PhaseFigures
+from tidegate.load.played import Played
 from tidegate.load.report_html import Cell, Row, table
+from tidegate.load.side_by_side import side_by_side
 
 Get = Callable[[PhaseFigures], float | None]
 Show = Callable[[float | None], str]
@@ -131,3 +133,27 @@ def _compared(line: Line, sides: Sequence[PhaseFigures | None]) -> Row:
     for value in values[1:]:
         row += [line.show(value), Cell(ratio_text(value / values[0]) if value is not None and values[0] else NOTHING)]
     return row
+
+
+def chance_table(played: Sequence[Played], targets: Sequence[str]) -> str:
+    """Of targets that took turns: is the difference more than chance?"""
+    rows: list[Row] = []
+    first = [each for each in played if targets and each.target == targets[0]]
+    for target in targets[1:]:
+        for each in side_by_side(first, [turn for turn in played if turn.target == target]):
+            text = Cell(each.text, "" if each.is_clear else "soft")
+            rows.append([each.phase, f"{target} / {targets[0]}", each.figure, text, f"{each.turns}"])
+    heads = ("phase", "ratio of", "figure", "median over turns, 95 % interval", "turns")
+    return table(heads, rows, "left") if rows else ""
+
+
+def knee_table(knees: Mapping[str, Any]) -> str:
+    """A row for each target whose steps were looked at."""
+    rows = []
+    for target, found in knees.items():
+        if isinstance(found, Mapping):
+            load, limit, rate = (_number(found.get(name)) for name in ("load", "limit", "rate_per_s"))
+            unit = str(found.get("unit", ""))
+            p95, why = seconds_text(found.get("p95_s")), str(found.get("why", ""))
+            rows.append((target, f"{load} {unit}", f"{limit} {unit}", rate, p95, why))
+    return table(("target", "knee", "limit", "answers/s there", "P95 there", "why"), rows, "left wrap") if rows else ""
