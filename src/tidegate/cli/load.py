@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,21 +14,21 @@ import typer
 from rich.console import Console
 
 from tidegate.cli import load_options as opts
+from tidegate.cli.load_knee import knee
 from tidegate.cli.load_options import Amounts
-from tidegate.cli.load_play import LoadPlay
+from tidegate.cli.load_play import INVALID, MISSED, LoadPlay, default_folder
 from tidegate.cli.load_targets import Credentials, targets_of
 from tidegate.cli.options import AsJson, Schema, print_json, print_schema
 from tidegate.cli.runs_by_default import RunsByDefault
 from tidegate.errors import ConfigError
+from tidegate.load.breaking import Climb
+from tidegate.load.climbing import climb_until_failure
 from tidegate.load.gate_file import find_gates
-from tidegate.load.load_run import TURN_S
+from tidegate.load.load_run import TURN_S, LoadRun
 from tidegate.load.named_plans import PLAN_HELP, find_plan, find_suite
 from tidegate.load.plan import Plan
 from tidegate.load.result import Result
 from tidegate.load.result_file import SCHEMA, read_result, result_json
-
-MISSED, INVALID = 1, 3
-"""Exit statuses of a run that missed a bar, and of one that says nothing about its target; 0: neither."""
 
 GatesText = Annotated[
     str | None, typer.Option("--gates", help="acceptance, acceptance@ttft, burst or a file; several with commas.")
@@ -56,6 +56,10 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     against: Annotated[
         Path | None, typer.Option("--against", metavar="RESULT.json", help="Of an earlier run, shown beside it.")
     ] = None,
+    until_failure: Annotated[
+        bool, typer.Option("--until-failure", help="More and more users of the plan, until something breaks.")
+    ] = False,
+    step_s: opts.StepS = 60.0,
     seed: opts.Seed = 1,
     scale: opts.Scale = 1.0,
     time_scale: opts.TimeScale = 1.0,
@@ -77,7 +81,9 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
         print_schema(SCHEMA)
         return
     if not urls:
-        raise ConfigError(["load: name the service: tidegate load http://127.0.0.1:8000/v1; `load plans` lists plans"])
+        raise ConfigError([f"load: {opts.NO_URL}"])
+    if until_failure and (suite or len(urls) > 1):
+        raise ConfigError(["--until-failure: one service and one plan; each breaks at a load of its own"])
     credentials = Credentials(api_key_env=api_key_env, headers=header or (), ca_file=ca_file)
     amounts = Amounts(
         seed=seed,
@@ -95,6 +101,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     several = find_suite(wanted) if suite else (find_plan(plan, wanted),)
     folder, console = out or default_folder(), Console(stderr=as_json)
     results = []
+    climb = Climb(first_users=opts.FIRST_USERS) if until_failure else None
     for each in several:
         bars = gates or each.notes.get("gates")
         played = LoadPlay(
@@ -106,6 +113,8 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
             processes=processes,
             turn_s=turn_s,
             against=earlier,
+            steps=LoadRun.play_all if climb is None else partial(climb_until_failure, climb=climb, step_s=step_s),
+            finish=partial(_tell_break, climb=climb),
         )
         results.append(played.play())
         if played.is_stopped:
@@ -116,16 +125,18 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     raise typer.Exit(max(map(status_of, results)))
 
 
+def _tell_break(result: Result, climb: Climb | None) -> None:
+    if climb is not None:
+        result.break_point = climb.told()
+        result.notes.append(f"break point: {result.break_point['why']}")
+
+
 def with_rates(plan: Plan, planned_per_s: float | None, peak_per_s: float | None) -> Plan:
     """What some bars are held against."""
     told = {"planned_rate_per_s": planned_per_s, "real_peak_per_s": peak_per_s}
     return replace(
         plan, notes={**plan.notes, **{key: f"{value:g}" for key, value in told.items() if value is not None}}
     )
-
-
-def default_folder() -> Path:
-    return Path(f"load-{datetime.now().astimezone():%Y%m%d-%H%M%S}")
 
 
 def status_of(result: Result) -> int:
@@ -149,4 +160,5 @@ load = typer.Typer(
     help="Prove a service before users do. tidegate load URL sends a plan to it.",
 )
 load.command("run")(run)
+load.command("knee")(knee)
 load.command("plans")(plans)

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tidegate.load.consistency import consistency
 from tidegate.load.crew import Crew
 from tidegate.load.engine_watch import EngineWatch
 from tidegate.load.gate_rules import Gates, judge
+from tidegate.load.knee import knees
 from tidegate.load.live_view import LiveView
 from tidegate.load.load_run import TURN_S, LoadRun
 from tidegate.load.manifest import manifest
@@ -26,6 +28,8 @@ from tidegate.load.summary_table import print_summary
 from tidegate.load.target import Target
 
 SECRET_OPTIONS = ("--header",)
+MISSED, INVALID = 1, 3
+"""Exit statuses of a run that missed a bar, and of one that says nothing about its target; 0: neither."""
 STOPPED = "stopped by a signal: what was played until then is all that is told here"
 
 Steps = Callable[[LoadRun], Awaitable[None]]
@@ -71,6 +75,8 @@ class LoadPlay:
             phases=run.figures,
             verdicts=[] if self.gates is None else judge(run.figures, self.gates, run.plan),
             invalid=[f"{each.phase}, {each.target}: {why}" for each in run.figures for why in each.invalid],
+            consistency=consistency(run.played, seed=run.plan.seed),
+            knee={target: knee.told() for target, knee in knees(run.figures).items()},
             engine=watch.readings(),
             notes=[*self.notes, *([STOPPED] if run.is_stopped else [])],
         )
@@ -93,6 +99,11 @@ class LoadPlay:
                     asyncio.get_running_loop().add_signal_handler(each, stop)
                 await self.steps(run)
         return run, watch
+
+
+def default_folder() -> Path:
+    """Named after the moment, in the current folder."""
+    return Path(f"load-{datetime.now().astimezone():%Y%m%d-%H%M%S}")
 
 
 def command_line(arguments: Sequence[str]) -> str:
