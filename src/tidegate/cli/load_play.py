@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from tidegate.load.manifest import manifest
 from tidegate.load.plan import Plan
 from tidegate.load.result import Result
 from tidegate.load.run_folder import RunFolder
+from tidegate.load.score_card import score_card
+from tidegate.load.side_by_side import side_by_side
 from tidegate.load.summary_table import print_summary
 from tidegate.load.target import Target
 
@@ -80,6 +82,8 @@ class LoadPlay:
             engine=watch.readings(),
             notes=[*self.notes, *([STOPPED] if run.is_stopped else [])],
         )
+        if len(self.targets) > 1:
+            self._compare(result, run)
         self.finish(result)
         files = folder.write(result, run.played, self.against)
         print_summary(result, self.console, files)
@@ -99,6 +103,16 @@ class LoadPlay:
                     asyncio.get_running_loop().add_signal_handler(each, stop)
                 await self.steps(run)
         return run, watch
+
+    def _compare(self, result: Result, run: LoadRun) -> None:
+        first, *others = result.targets
+        turns = {target: [each for each in run.played if each.target == target] for target in result.targets}
+        for target in others:
+            ratios = side_by_side(turns[first], turns[target])
+            result.compared[target] = [asdict(each) for each in ratios]
+            result.notes += [f"{target} to {first}: {each.phase}, {each.figure} {each.text}" for each in ratios]
+        card = score_card(run.figures, run.plan)
+        result.score_card = {"best": card.best, "decided_by": card.decided_by, "rows": card.rows()}
 
 
 def default_folder() -> Path:

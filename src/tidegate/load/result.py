@@ -30,6 +30,10 @@ class Result:
     """Where a run until failure ended (SPEC S2-30)."""
     knee: dict[str, Any] = field(default_factory=dict)
     """Where latency starts to degrade (SPEC S3-45)."""
+    compared: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """By target but the first: its ratios to the first, turn by turn, with intervals (``side_by_side.Ratio``)."""
+    score_card: dict[str, Any] = field(default_factory=dict)
+    """Of several targets: who is better in which tier (SPEC S1-61); empty: there is one target."""
     engine: dict[str, Any] = field(default_factory=dict)
     """Readings of the target's own metrics and of GPUs over the run, where there are any."""
     notes: list[str] = field(default_factory=list)
