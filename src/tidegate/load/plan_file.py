@@ -77,16 +77,27 @@ def _is_near(path: Path, taken: set[Path]) -> bool:
 
 
 def _stop_at(problems: list[Problem], document: Document, path: FilePath) -> None:
+    """Raises ConfigError where there are any, in the order of the file."""
     if problems:
-        told = [problem.render(_place(problem, document, path)) for problem in problems]
+        placed = [(_line(problem, document), _place(problem, document, path), problem) for problem in problems]
+        told = [problem.render(place) for _, place, problem in sorted(placed, key=lambda each: each[0])]
         raise ConfigError(list(dict.fromkeys(told)))
 
 
-def _place(problem: Problem, document: Document, path: FilePath) -> str:
+def _known(path: Path, document: Document) -> Path:
     """Of what is missing: where it should be."""
-    at: Path = problem.path
-    while at and at not in document.origins:
-        at = at[:-1]
+    while path and path not in document.origins:
+        path = path[:-1]
+    return path
+
+
+def _line(problem: Problem, document: Document) -> int:
+    at = _known(problem.path, document)
+    return document.origins[at].line if at else 0
+
+
+def _place(problem: Problem, document: Document, path: FilePath) -> str:
+    at = _known(problem.path, document)
     return document.origins[at].place(problem.at_key or at != problem.path) if at else str(path)
 
 

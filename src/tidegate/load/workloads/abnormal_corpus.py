@@ -12,7 +12,9 @@ from typing import Any
 from tidegate.load.ask import CHAT, Refusal
 from tidegate.load.workloads.abnormal_case import AbnormalCase, either, refused
 from tidegate.load.workloads.ask_writer import STREAM
+from tidegate.load.workloads.filler import Filler
 from tidegate.load.workloads.overlong import REFUSAL
+from tidegate.simulate.streams import stream
 
 ANSWER_TOKENS = 16
 EMPTY = refused("empty_input")
@@ -124,7 +126,8 @@ def _wrong_types() -> Iterator[AbnormalCase]:
         refusal=Refusal(header.statuses, header.codes, may_answer=True),
         headers=deadline,
     )
-    lost = refused("unknown_url", status=404)
+    # Paths below /v1 that the gateway does not know are the engine's to refuse, with a code of its own.
+    lost = refused(status=404)
     yield AbnormalCase(name="no-such-path", group="wrong-type", body=said("hello"), refusal=lost, path=f"{CHAT}s")
 
 
@@ -198,5 +201,6 @@ def _overlong(context_tokens: int | None) -> Iterator[AbnormalCase]:
     if context_tokens is None:
         return
     just, far = context_tokens + max(16, context_tokens // 50), 4 * context_tokens
-    # One digit is one token at least.
-    yield from _cases("over-long", REFUSAL, {"just-above": said("7 " * just), "far-above": said("7 " * far)})
+    filler = Filler(stream(0, "load/abnormal"))
+    bodies = {"just-above": said(filler.words(0, just)), "far-above": said(filler.words(0, far))}
+    yield from _cases("over-long", REFUSAL, bodies)
