@@ -59,6 +59,12 @@ def read_gates(text: str, source: str) -> Gates:
     return Gates(source, rules)
 
 
+def number_of(text: str) -> float | None:
+    """``500 ms`` in seconds, ``0.5 %`` as a share; None: no number, or a unit that is not known."""
+    match = _NUMBER.fullmatch(text)
+    return float(match[1]) * UNITS[match[2]] if match is not None and match[2] in UNITS else None
+
+
 @dataclass(slots=True)
 class _Reader:
     document: Document
@@ -128,11 +134,10 @@ class _Reader:
             if key in bar:
                 self.fail((*path, key), "must be a number, got nothing")
             return None
-        match = _NUMBER.fullmatch(str(value)) if not isinstance(value, bool) else None
-        if match is None or match[2] not in UNITS:
+        found = None if isinstance(value, bool) else number_of(str(value))
+        if found is None:
             self.fail((*path, key), f"must be a number such as 2, 500 ms, 5 min or 0.5 %, got {value!r}")
-            return None
-        return float(match[1]) * UNITS[match[2]]
+        return found
 
     def refuse_unknown(self, values: Mapping[str, Any], known: set[str], path: tuple[str | int, ...]) -> None:
         for key in values:
