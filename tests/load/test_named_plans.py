@@ -99,6 +99,15 @@ def test_burst_and_soak_follow_the_peak_that_the_ramp_finds_and_scaling_is_not_d
     assert soak.rate_per_s == pytest.approx(7.0)
 
 
+def test_a_quick_look_finds_its_own_rate() -> None:
+    plan = find_plan("quick", OPTIONS)
+    assert [phase.users for phase in plan.phases] == [2]
+    assert plan.after_peak is not None
+    (then,) = plan.after_peak(1.0)
+    assert (then.rate_per_s, then.duration_s) == (pytest.approx(0.7), 40.0)
+    assert [phase.rate_per_s for phase in find_plan("quick@3", OPTIONS).phases] == [pytest.approx(3.0)]
+
+
 def test_steps_that_scaling_makes_equal_are_one() -> None:
     steps = [phase.users for phase in find_plan("rag-3k", replace(OPTIONS, scale=0.01)).phases]
     assert steps == [1, 2, 5]
@@ -222,9 +231,9 @@ def test_a_wrong_name_or_argument_is_told(text: str, said: str) -> None:
 
 
 def test_two_runs_can_be_shown_to_have_sent_the_same() -> None:
-    one, same = (manifest(find_plan("quick", OPTIONS)) for _ in range(2))
+    one, same = (manifest(find_plan("quick@2", OPTIONS)) for _ in range(2))
     assert one == same
-    other = manifest(find_plan("quick", replace(OPTIONS, seed=1)))
+    other = manifest(find_plan("quick@2", replace(OPTIONS, seed=1)))
     assert one["phases"][0]["sha256"] != other["phases"][0]["sha256"]
     assert one["phases"][0]["is_whole"] is True
     assert set(one["made_by"]) == {"tidegate", "python", "platform"}

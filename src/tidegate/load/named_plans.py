@@ -61,7 +61,9 @@ PLANS: dict[str, NamedPlan] = {
     "essay-evening": NamedPlan("120 essays a second, in the evening 19 % of them long; @RATE", essay_evening),
     "long-context": NamedPlan("inputs of 1k to 20k tokens: does latency grow in a line?", long_context, False),
     "abnormal": NamedPlan("what no sound client sends, a sound question behind each", abnormal, False),
-    "quick": NamedPlan("a minute of short chats: is everything in place? @RATE", quick),
+    "quick": NamedPlan(
+        "a minute of short chats: is everything in place? @RATE: without it what two users showed", quick
+    ),
 }
 
 WITH_TEXT: dict[str, tuple[str, Callable[[str, PlanOptions], Plan]]] = {

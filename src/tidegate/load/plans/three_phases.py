@@ -21,6 +21,7 @@ from tidegate.load.plans.mixes import (
 )
 from tidegate.load.rate_curve import constant, spike
 from tidegate.load.workloads.blend import Blend
+from tidegate.load.workloads.recipe import Recipe
 
 SINGLE_RUNS = 1000
 SINGLE_MOST_S = 1800.0
@@ -120,8 +121,18 @@ def steady_load(options: PlanOptions) -> Plan:
 
 
 def quick(options: PlanOptions) -> Plan:
-    """Is everything in place? A minute of short chats."""
-    curve = constant(options.rate(2.0), options.duration(60.0))
-    short = replace(CHAT, most_output_tokens=64)
-    phase = steady_phase("quick", (short,), curve, options)
-    return Plan(name="quick", seed=options.seed, phases=(phase,), objective=CHAT_OBJECTIVE)
+    """Is everything in place? Two users for 20 s, then 40 s at 70 % of what they got, or at the rate that is given."""
+    short = (replace(CHAT, most_output_tokens=64),)
+    plan = Plan(name="quick", seed=options.seed, phases=(), objective=CHAT_OBJECTIVE)
+    if options.rate_per_s is not None:
+        return replace(plan, phases=_quick_phases(options.rate(RATE_PER_S), short=short, options=options))
+    step = user_steps(short, 20.0, replace(options, scale=1.0), (2,))
+    return replace(plan, phases=step, after_peak=partial(_after_step, short=short, options=options))
+
+
+def _after_step(peak_per_s: float, *, short: tuple[Recipe, ...], options: PlanOptions) -> tuple[Phase, ...]:
+    return _quick_phases(PLANNED_SHARE * peak_per_s, short=short, options=options)
+
+
+def _quick_phases(rate_per_s: float, *, short: tuple[Recipe, ...], options: PlanOptions) -> tuple[Phase, ...]:
+    return (steady_phase("quick", short, constant(rate_per_s, options.duration(40.0)), options),)

@@ -46,7 +46,7 @@ class Recipe:
     label: str
     prompt: Lengths
     """With its nonce and without its prefix; of a conversation: the new words of one turn."""
-    output: Lengths = Fixed(64)  # noqa: RUF009 - frozen
+    output: Lengths = Fixed(64)  # noqa: RUF009 - the value is frozen, so sharing it does no harm
     """The bound that is sent (``max_tokens``)."""
     weight: float = 1.0
     nonce: Nonce = Nonce.START
