@@ -62,7 +62,7 @@ PLANS: dict[str, NamedPlan] = {
     "long-context": NamedPlan("inputs of 1k to 20k tokens: does latency grow in a line?", long_context, False),
     "abnormal": NamedPlan("what no sound client sends, a sound question behind each", abnormal, False),
     "quick": NamedPlan(
-        "a minute of short chats: is everything in place? @RATE: without it what two users showed", quick
+        "a minute of short chats: is everything in place? @RATE; without it as two users showed", quick
     ),
 }
 
