@@ -359,6 +359,25 @@ def test_a_refusal_is_told_with_its_status_and_code() -> None:
     assert (other.outcome, other.code) == (ClientOutcome.ERROR, "server_error")
 
 
+@pytest.mark.parametrize(
+    ("data", "outcome", "code"),
+    [
+        (b'data: {"error":{"message":"m","code":"engine_failed"}}\n\n', ClientOutcome.ERROR, "engine_failed"),
+        (b'data: {"error":{"message":"m","code":"queue_timeout"}}\n\n', ClientOutcome.SHED, "queue_timeout"),
+        (b'data: {"error":"it broke"}\n\n', ClientOutcome.ERROR, "error"),
+        (b'event: error\ndata: {"no":"shape"}\n\n', ClientOutcome.ERROR, "error_event"),
+        (b"event: error\ndata: no JSON\n\n", ClientOutcome.ERROR, "error_event"),
+        (b'data: {"choices":[{"delta":{"content":"x"}}]\n\n', ClientOutcome.ABNORMAL, "output_garbled"),
+    ],
+)
+def test_what_goes_wrong_in_a_stream_is_told_as_the_stream_says_it(
+    data: bytes, outcome: ClientOutcome, code: str
+) -> None:
+    steps = stream((0.1, event("a")), (0.1, data))
+    sample = run_virtually(one(lambda *_: steps, keeps_text=True))
+    assert (sample.status, sample.outcome, sample.code) == (200, outcome, code)
+
+
 def test_closing_tells_what_was_under_way() -> None:
     async def main() -> Sample:
         sender = ScriptedServer(lambda *_: words(1, 60.0)).sender()

@@ -92,7 +92,7 @@ class ClosedLoop:
         except Exception as error:  # noqa: BLE001 - it belongs to who plays, not to the connection that brought it
             self._fail(error)
         loop = asyncio.get_running_loop()
-        if sample.outcome in NO_CONNECTION:
+        if sample.outcome in NO_CONNECTION and self._next is not None:
             loop.call_later(AGAIN_AFTER_S, self._ask)
         else:
             # In a turn of its own, so that this answer's connection is free by then.

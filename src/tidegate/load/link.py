@@ -28,12 +28,14 @@ class Links(Protocol):
 class Link(asyncio.Protocol):
     """Carries one request at a time."""
 
+    _reader: ResponseReader
+    """Made with the connection: it stands in a cycle, which nobody would break where no connection comes about."""
+
     __slots__ = ("_clock", "_flight", "_owner", "_reader", "_transport", "has_carried", "is_open")
 
     def __init__(self, owner: Links, clock: Callable[[], float]) -> None:
         self._owner = owner
         self._clock = clock
-        self._reader = ResponseReader()
         self._flight: Flight | None = None
         self._transport: asyncio.Transport | None = None
         self.is_open = False
@@ -63,6 +65,7 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not derive from asyncio.Transport, so isinstance cannot narrow.
         self._transport = cast(asyncio.Transport, transport)
+        self._reader = ResponseReader()
         self.is_open = True
 
     def data_received(self, data: bytes) -> None:

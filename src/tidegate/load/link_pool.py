@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import socket
 from collections.abc import Awaitable, Callable
 
 from tidegate.load.flight import Flight
@@ -88,16 +90,27 @@ class LinkPool:
 def dialer(text: RequestText, ca_file: str | None) -> Dial:
     """The target's address is looked up once, so that no look-up is measured."""
     tls = Tls(ca_file) if text.is_tls else None
-    found: list[str] = []
+    context = tls.context if tls is not None else None
+    name = text.host if tls is not None else None
+    addresses: list[str] = []
+
+    async def connect(make: Callable[[], Link], address: str) -> Link:
+        loop = asyncio.get_running_loop()
+        _, link = await loop.create_connection(make, address, text.port, ssl=context, server_hostname=name)
+        if address != addresses[0]:
+            # Such as 127.0.0.1 where localhost is ::1 first: once is enough to find that out.
+            addresses.remove(address)
+            addresses.insert(0, address)
+        return link
 
     async def dial(make: Callable[[], Link]) -> Link:
-        loop = asyncio.get_running_loop()
-        if not found:
-            addresses = await loop.getaddrinfo(text.host, text.port, type=1)
-            found[:] = [str(address[4][0]) for address in addresses]
-        context = tls.context if tls is not None else None
-        name = text.host if tls is not None else None
-        _, link = await loop.create_connection(make, found[0], text.port, ssl=context, server_hostname=name)
-        return link
+        if not addresses:
+            found = await asyncio.get_running_loop().getaddrinfo(text.host, text.port, type=socket.SOCK_STREAM)
+            addresses[:] = dict.fromkeys(str(address[4][0]) for address in found)
+        for address in addresses[:-1]:
+            # Not kept for later: an exception that its own frame holds is a cycle, and nobody collects.
+            with contextlib.suppress(OSError):
+                return await connect(make, address)
+        return await connect(make, addresses[-1])
 
     return dial

@@ -142,5 +142,7 @@ class WorkerProcess:
             return ", as far as the crew is concerned: the connection to it is closed"
 
     def _last_lines(self) -> str:
+        if self._log.closed:
+            return ""
         self._log.seek(0)
         return "\n".join(self._log.read().decode("utf-8", "replace").splitlines()[-SHOWN_LINES:])
