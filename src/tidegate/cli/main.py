@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "tune": "Change parameters of the running gateway.",
     "simulate": "Run a scenario on virtual engines and a virtual clock.",
     "load": "Send a plan of requests to a service, and judge what its users would have seen.",
+    "drill": "Break it on purpose, and see what users would have seen.",
     "plan": "Work out memory, slots and lengths before anything is started.",
     "schema": "Print the JSON Schema of tidegate.yaml, for editors.",
 }

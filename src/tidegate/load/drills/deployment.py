@@ -35,7 +35,7 @@ class Deployment(Protocol):
     def why_not(self, fault: str) -> str:
         """Why it can't be broken so; "": it can."""
 
-    async def prepare(self, setup: Setup) -> None:
+    async def prepare(self, setup: Setup, /) -> None:
         """All is well, and as ``setup`` wants it. Raises TidegateError."""
 
     async def break_(self, fault: str, replica: str | None) -> None:
@@ -59,8 +59,8 @@ class Deployment(Protocol):
     def engine(self, replica: str) -> Address | None:
         """Where that replica's engine is asked directly; None: it is not known."""
 
-    def pid(self, replica: str) -> int | None: ...
+    def pid(self, replica: str, /) -> int | None: ...
 
-    def resident_bytes(self, replica: str) -> int | None: ...
+    def resident_bytes(self, replica: str, /) -> int | None: ...
 
     async def close(self) -> None: ...

@@ -33,4 +33,6 @@ class Drill:
     """In any few seconds. Beyond it the drill is ended and everything is put back (SPEC S1-72)."""
     needs_own: str = ""
     """Why it runs on a deployment of its own only; "" where it runs on any."""
+    needs_peak: bool = False
+    """It sends multiples of what the service can do."""
     least_replicas: int = 2

@@ -50,6 +50,10 @@ class OwnEngine:
     def resident_bytes(self) -> int | None:
         return None if self._supervisor is None else self._supervisor.resident_bytes
 
+    @property
+    def is_serving(self) -> bool:
+        return self._supervisor is not None and self._supervisor.url is not None
+
     async def start(self) -> None:
         """Returns when it serves. Raises EngineError. Nothing where it runs already."""
         if self._supervisor is None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from tidegate.load.drills.drill_pace import Pace
 from tidegate.load.drills.findings import Findings
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.steady_load import SteadyLoad
+from tidegate.load.drills.to_its_end import to_its_end
 from tidegate.load.sample import Sample
 from tidegate.load.sender import Sender
 
@@ -67,6 +68,8 @@ class DrillRunner:
         deployment = self._deployment
         if drill.needs_own and not deployment.is_own:
             return drill.needs_own
+        if drill.needs_peak and self._pace.peak_per_s is None:
+            return "it sends multiples of the peak rate, and that is not known: give peak_per_s in the drill file"
         replicas = (deployment.is_own and drill.setup.replicas) or len(deployment.replicas)
         if replicas < drill.least_replicas:
             return f"it needs {drill.least_replicas} replicas, and there are {replicas}"
@@ -77,6 +80,7 @@ class DrillRunner:
         return "; ".join(reasons)
 
     async def _played(self, drill: Drill, findings: Findings) -> None:
+        before = self._deployment.duplicated()
         zero = time.monotonic()
         scene = Scene(self._deployment, self._pace, findings, zero)
         load = SteadyLoad(
@@ -94,8 +98,8 @@ class DrillRunner:
         finally:
             watching.cancel()
             # Whatever ends us: a cancellation is a signal, and must not leave anything broken.
-            await _to_its_end(self._put_back(scene, sender, (sending, watching)))
-        await self._count(scene)
+            await to_its_end(self._put_back(scene, sender, (sending, watching)))
+        await self._count(scene, before)
 
     async def _guarded(self, drill: Drill, scene: Scene) -> None:
         """Play it, and end it when it hurts more than it may."""
@@ -126,14 +130,18 @@ class DrillRunner:
         for line in scene.findings.left_broken:
             self._say(f"NOT PUT BACK: {line}")
 
-    async def _count(self, scene: Scene) -> None:
+    async def _count(self, scene: Scene, duplicated_before: int | None) -> None:
         findings = scene.findings
-        findings.ended_at = scene.now()
+        if findings.ended_at is None:
+            scene.mark_ended()
         findings.notes += self._deployment.take_remarks()
         fill(findings, scene.samples)
+        charged = charged_twice(await self._deployment.rows(), f"{findings.drill}-")
         duplicated = self._deployment.duplicated()
-        charged = charged_twice(await self._deployment.rows())
-        findings.duplicated = None if duplicated is None and charged is None else (duplicated or 0) + (charged or 0)
+        if duplicated is not None and duplicated_before is not None:
+            findings.duplicated = duplicated - duplicated_before + (charged or 0)
+        else:
+            findings.duplicated = charged
 
 
 def fill(findings: Findings, samples: list[Sample]) -> None:
@@ -147,6 +155,7 @@ def fill(findings: Findings, samples: list[Sample]) -> None:
     hit = [each for each in sent if each.ended_at >= broken_at]
     findings.due = len(hit)
     findings.outcomes = dict(Counter(each.outcome.value for each in hit))
+    findings.codes = dict(Counter(each.code for each in hit if each.code and not each.is_answered))
     findings.lost = sum(each.outcome in LOST for each in hit)
     running = findings.figures.get("running")
     if running is not None and "lost_beyond" not in findings.figures:
@@ -157,26 +166,15 @@ def fill(findings: Findings, samples: list[Sample]) -> None:
     findings.by_replica = dict(Counter(each.replica for each in during if each.is_answered and each.replica))
     findings.detected_s = recovery.detected_s(sent, broken_at, healed_at)
     last_due = max((each.due_at for each in sent), default=0.0)
-    findings.recovered_s = recovery.recovered_s(sent, healed_at, last_due, baseline_s)
+    findings.recovered_s = recovery.recovered_s(sent, healed_at, min(last_due, ended_at), baseline_s)
     findings.moments = recovery.moments(sent, last_due)
 
 
-def charged_twice(rows: object) -> int | None:
-    """Request ids that the gateway answered and charged more than once. None: it shows no requests."""
-    if not isinstance(rows, list) or not rows:
-        return None
-    charged = Counter(str(row["request_id"]) for row in rows if row.get("outcome") == "ok" and not row.get("reuse"))
-    return sum(count > 1 for count in charged.values())
-
-
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Finish ``work`` though we are cancelled meanwhile, and only then be cancelled."""
-    task = asyncio.create_task(work)
-    was_cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            was_cancelled = True
-    if was_cancelled:
-        raise asyncio.CancelledError
+def charged_twice(rows: Sequence[Mapping[str, Any]], prefix: str) -> int | None:
+    """Request ids of the drill that the gateway answered and charged more than once. None: it shows no requests."""
+    charged = Counter(
+        str(row["request_id"])
+        for row in rows
+        if row.get("outcome") == "ok" and not row.get("reuse") and str(row["request_id"]).startswith(prefix)
+    )
+    return sum(count > 1 for count in charged.values()) if rows else None

@@ -37,6 +37,8 @@ class Findings:
     """From the healing until P95 and errors were back at the baseline for good."""
     due: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
+    codes: dict[str, int] = field(default_factory=dict)
+    """Of refusals and errors."""
     lost: int = 0
     """No answer, or one that was cut: broken, timed out, refused connections."""
     late: int = 0

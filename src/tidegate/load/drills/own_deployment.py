@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
 
 from tidegate.engines.address import Address
 from tidegate.engines.llamacpp.model_file import DEMO_ALIAS
@@ -16,6 +19,7 @@ from tidegate.load.drills.fault_proxy import FaultProxy
 from tidegate.load.drills.memory_cap import MemoryCap
 from tidegate.load.drills.own_gateway import OwnGateway
 from tidegate.load.drills.setup import Between, Engine, Setup
+from tidegate.load.drills.steady_load import chat_body
 from tidegate.load.drills.until import until
 from tidegate.load.target import Target
 
@@ -23,6 +27,8 @@ PHASE = {"floor_s": 3.0, "default_s": 5.0, "ceiling_s": 10.0}
 TIMEOUTS = {"first_byte": PHASE, "gap": PHASE, "total": {"floor_s": 10.0, "default_s": 20.0, "ceiling_s": 60.0}}
 """For answers of a few tokens. The defaults are for real models: see docs/configuration.md."""
 WELL_WITHIN_S = 60.0
+WARM_UP = 2
+FOLLOW_EVERY_S = 0.02
 
 
 class OwnFault(Protocol):
@@ -51,6 +57,7 @@ class OwnDeployment:
     def __init__(self, folder: Path, replicas: int, faults: Mapping[str, OwnFault], say: Callable[[str], None]) -> None:
         self.engines: dict[str, Engine] = {}
         self.between: dict[str, Between] = {}
+        self._following: dict[str, asyncio.Task[None]] = {}
         self.say = say
         self.folder = folder
         self.remarks: list[str] = []
@@ -142,6 +149,15 @@ class OwnDeployment:
         await asyncio.gather(*(self.add_engine(name) for name in names))
         self._gateway = OwnGateway(self.folder, self._config(setup), self._secrets(), setup)
         await self._gateway.start()
+        await asyncio.gather(*(self._warm_up(name) for name in self.engines))
+
+    async def _warm_up(self, name: str) -> None:
+        """The first requests of an engine take longer, and are no baseline."""
+        address = self.engine(name)
+        body = b'{"model":' + msgspec.json.encode(DEMO_ALIAS) + chat_body("Say hello.", 2, is_stream=False)
+        if address is not None:
+            for _ in range(WARM_UP):
+                await address.ask("/v1/chat/completions", body)
 
     async def add_engine(self, name: str) -> None:
         """One more; the gateway knows it after ``reload``."""
@@ -151,6 +167,7 @@ class OwnDeployment:
         self.between[name] = between
         await between.start()
         await engine.start()
+        self._following[name] = asyncio.create_task(_follow(engine, between))
 
     def _make(self, name: str, setup: Setup) -> Engine:
         if setup.engine is not None:
@@ -160,6 +177,10 @@ class OwnDeployment:
 
     async def remove_engine(self, name: str) -> None:
         """The gateway forgets it with ``reload``, which comes before."""
+        following = self._following.pop(name, None)
+        if following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
         await self.between.pop(name).close()
         await self.engines.pop(name).close()
 
@@ -187,6 +208,16 @@ class OwnDeployment:
 
     async def _is_well(self) -> bool:
         return is_well(await self.view(), len(self.engines))
+
+
+async def _follow(engine: Engine, between: Between) -> None:
+    """A process that is gone refuses connections, and what stands before it must not accept them in its place."""
+    port, is_open = urlsplit(between.url).port or 0, True
+    while True:
+        if engine.is_serving != is_open:
+            is_open = not is_open
+            await (between.start(port) if is_open else between.close())
+        await asyncio.sleep(FOLLOW_EVERY_S)
 
 
 def is_well(view: Mapping[str, Any] | None, replicas: int) -> bool:

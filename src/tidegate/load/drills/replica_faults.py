@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from urllib.parse import urlsplit
 
 from tidegate.load.drills.own_deployment import OwnDeployment
 
@@ -19,14 +18,10 @@ class Lost:
         return ""
 
     async def break_(self, own: OwnDeployment, replica: str | None) -> None:
-        # The port first: a host that is gone refuses and answers nothing, and does not say goodbye in between.
-        await own.between[str(replica)].close()
         await own.embedded(replica).lose()
 
     async def restore(self, own: OwnDeployment, replica: str | None) -> None:
         await own.embedded(replica).start()
-        between = own.between[str(replica)]
-        await between.start(urlsplit(between.url).port or 0)
 
 
 class Restart:

@@ -7,6 +7,9 @@ from tidegate.load.drills.bar import Bar, figure
 RESIDUAL = 1.25
 """Memory after a restart beside that before it: an engine that has just loaded holds less, not more."""
 
+COLD = 0.5
+"""The template that every chat begins with comes back with the first other request; the prompt itself may not."""
+
 
 def restart_bars(back_s: float, first_request_s: float) -> tuple[Bar, ...]:
     return (
@@ -34,10 +37,10 @@ def restart_bars(back_s: float, first_request_s: float) -> tuple[Bar, ...]:
             hint="warm the engine up before it takes traffic",
         ),
         Bar(
-            name="prompt tokens cached before anything was asked",
+            name="share of a known prompt that was still cached",
             row="S1-64",
-            figure=figure("warm_cache_after"),
-            most=0,
+            figure=figure("warm_share"),
+            most=COLD,
             hint="a cache that outlives the process: is it shared, and may it be?",
         ),
         Bar(

@@ -29,9 +29,12 @@ class RestartCheck:
     problem: str = ""
 
     @property
-    def is_cache_cold(self) -> bool | None:
-        """The restart emptied the prefix cache."""
-        return None if self.cached_first is None else self.cached_first == 0
+    def warm_share(self) -> float | None:
+        """Of the prompt tokens that were cached before, what was cached though nobody had asked this since. The part
+        that every chat begins with may be there again: other requests have brought it."""
+        if self.cached_first is None or not self.cached_before:
+            return None
+        return self.cached_first / self.cached_before
 
     @property
     def residual(self) -> float | None:

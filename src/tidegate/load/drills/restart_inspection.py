@@ -123,7 +123,7 @@ def keep(findings: Findings, check: RestartCheck) -> None:
     findings.figures["back_s"] = _most([each.back_s for each in checks])
     findings.figures["residual"] = _most([each.residual for each in checks])
     findings.figures["first_request_s"] = _most([each.first_request_s for each in checks])
-    findings.figures["warm_cache_after"] = _most([each.cached_first for each in checks])
+    findings.figures["warm_share"] = _most([each.warm_share for each in checks])
 
 
 def _most(values: list[float | None] | list[int | None]) -> float | None:

@@ -78,6 +78,10 @@ class Scene:
         if self.findings.broken_at is not None and self.findings.healed_at is None:
             self.findings.healed_at = self.now()
 
+    def mark_ended(self) -> None:
+        """What comes now is no part of the recovery."""
+        self.findings.ended_at = self.now()
+
     async def watch(self, every_s: float) -> None:
         """Keep looking at the gateway's view, until cancelled."""
         while True:

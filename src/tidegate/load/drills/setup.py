@@ -44,6 +44,10 @@ class Engine(Protocol):
     def resident_bytes(self) -> int | None: ...
 
     @property
+    def is_serving(self) -> bool:
+        """Its port is open; while it is not, neither is the port of what stands before it."""
+
+    @property
     def lives(self) -> int:
         """How often it has come up."""
 
