@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from tidegate.cli.log_lines import LogLines
 from tidegate.cli.options import ConfigFile, Sets, Upstreams, configured
 from tidegate.cli.replicas import model_name
 from tidegate.cli.serving import Serving
@@ -20,8 +21,6 @@ from tidegate.gateway.composition import endpoint_of
 
 EMBEDDED = "smollm2=embedded"
 """What is served when no upstream is configured: the engine and the small model that come with Tidegate."""
-
-LABELS = {"info": "[INFO]", "warning": "[WARN]", "error": "[ERROR]"}
 
 
 def serve(  # noqa: PLR0913, PLR0917 - a parameter is an option
@@ -78,12 +77,4 @@ async def _named(url: str) -> str:
 
 async def run(read_config: Callable[[Overrides], Settings]) -> int:
     """Serve until a signal; the exit status. Raises TidegateError when it cannot start."""
-    return await Serving(read_config, say).run()
-
-
-def say(level: str, text: str) -> None:
-    """One line on stdout at once, also into a pipe; a reader that is gone does not end the service."""
-    try:
-        print(LABELS[level], text, flush=True)
-    except BrokenPipeError:
-        return
+    return await Serving(read_config, LogLines().say).run()
