@@ -16,18 +16,12 @@ from tidegate.load.drills.own_scene import own_of
 from tidegate.load.drills.recovery import between
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.setup import Setup
-from tidegate.load.drills.stand_in import StandIn
+from tidegate.load.drills.stand_in import paced
 from tidegate.load.drills.until import until
 
 EMPTY_WITHIN_S = 60.0
 READY_WITHIN_S = 30.0
 NEW = "moved"
-FIRST_S, PACE_S, SEQUENCES = 0.3, 0.05, 8
-
-
-def engine(name: str) -> StandIn:
-    """Alike each other, so that where a replica stands is all that differs."""
-    return StandIn(name, slots=SEQUENCES, first_s=FIRST_S, pace_s=PACE_S)
 
 
 async def play(scene: Scene) -> None:
@@ -86,7 +80,7 @@ DRILL = Drill(
     fault="one replica is drained, replaced by another at a new address, and stopped",
     restores="the old replica is started again and admitted, and the new one removed",
     faults=(DRAIN,),
-    setup=Setup(engine=engine),
+    setup=Setup(engine=paced),
     bars=(
         Bar(
             name="requests that failed or were lost",
