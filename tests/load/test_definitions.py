@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.definitions import DEFINITIONS, OF_DISTRIBUTIONS, OF_PARTS, OF_PHASES, OF_SLICES
 from tidegate.load.distribution import Distribution
+from tidegate.load.gate_rules import built_in, judge
 from tidegate.load.length_figures import LengthFigures
 from tidegate.load.phase_figures import Moment, PartFigures, PhaseFigures
+from tidegate.load.plan import Plan
+from tidegate.load.score_card import CRITERIA
 
 
 @pytest.mark.parametrize("kind", [PhaseFigures, PartFigures, Moment, LengthFigures, Distribution])
@@ -36,3 +40,23 @@ def test_no_name_has_two_definitions() -> None:
 def test_the_disagreement_between_tools_is_named_where_it_is() -> None:
     assert "GuideLLM" in DEFINITIONS["tpot"]
     assert all(text.endswith((".", "%")) for text in DEFINITIONS.values())
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "gates.md").read_text()
+
+
+def test_the_page_of_gates_has_every_definition_as_it_is_printed() -> None:
+    rows = [
+        f"| `{name.removeprefix('outcomes.').removeprefix('token_sources.')}` | {text} |"
+        for name, text in DEFINITIONS.items()
+    ]
+    assert [row for row in rows if row not in PAGE] == []
+
+
+def test_the_page_of_gates_has_every_bar_and_the_example_as_it_is() -> None:
+    rows = {
+        verdict.row for gates in built_in().values() for verdict in judge([], gates, Plan(name="", seed=0, phases=()))
+    }
+    assert [row for row in rows if f"| {row} |" not in PAGE] == []
+    assert (Path(__file__).resolve().parents[2] / "examples" / "gates.yaml").read_text() in PAGE
+    assert [each.name for each in CRITERIA.values() if each.name not in PAGE] == []
