@@ -67,7 +67,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     max_output_tokens: opts.MostOutput = None,
     context: opts.Context = None,
     processes: opts.Processes = None,
-    turn_s: Annotated[float, typer.Option(min=1.0, help="Of each target, where several are compared.")] = TURN_S,
+    turn_s: Annotated[float, typer.Option(min=0.1, help="Of each target, where several are compared.")] = TURN_S,
     out: opts.Out = None,
     as_json: AsJson = False,
     schema: Schema = False,

@@ -36,7 +36,7 @@ Scale = Annotated[float, typer.Option("--scale", min=0.0001, help="Times all rat
 TimeScale = Annotated[float, typer.Option("--time-scale", min=0.0001, help="Times all durations; 0.1: a quick look.")]
 Processes = Annotated[int | None, typer.Option("--processes", min=1, help="That send. Default: by the rate.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Default: load-DATE-TIME here.")]
-StepS = Annotated[float, typer.Option("--step-s", min=1.0, help="How long each number of users is held, seconds.")]
+StepS = Annotated[float, typer.Option("--step-s", min=0.1, help="How long each number of users is held, seconds.")]
 MostPrompt = Annotated[
     int | None, typer.Option("--max-prompt-tokens", min=1, help="Longer prompts of the plan are cut to it.")
 ]
