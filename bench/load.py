@@ -8,6 +8,7 @@ each token and with one read for all of them. Then the generator and the client 
 equal rates; both measure from the moment when a request was due, and their percentiles must agree within 2 % or 1 ms.
 
 CPU figures hold on a busy machine; lateness and percentiles do not, so the load average is printed before and after.
+Where others cannot be asked to wait, ``chrt -f 1`` before ``python`` puts the mock and both clients before them.
 ``--gate`` fails where a bar is not met.
 """
 
