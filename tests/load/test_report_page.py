@@ -157,7 +157,18 @@ def test_without_the_records_curves_go_through_the_figures_that_a_result_has() -
 
 def test_two_targets_are_laid_over_each_other_and_compared() -> None:
     result, played = a_run(RAMP, ("tidegate", "plain"))
+    ratio = {"phase": "soak", "figure": "E2E P50", "ratio": 1.5, "low": None, "high": None, "turns": 1}
+    result.compared = {"plain": [ratio, {**ratio, "low": 1.2, "high": 1.8, "turns": 9}]}
+    result.score_card = {
+        "best": "tidegate",
+        "decided_by": "errors",
+        "rows": [["1 · stability", "errors", "0 %", "1 %"]],
+    }
     found = report_page(result, played)
+    assert "1.50× (1.20× to 1.80×)" in found
+    assert "tidegate is better, decided by: errors." in found
+    result.score_card["best"] = ""
+    assert "No clear difference" in report_page(result)
     assert "Side by side" in found
     assert "P99 (plain)" in found
     assert "interval unavailable at 1 turns" in found

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from tests.load.samples_of_a_run import Shape, a_run
 from tidegate.errors import ConfigError
 from tidegate.load import records_file, run_folder
 from tidegate.load.records_file import read_records
-from tidegate.load.result_file import SCHEMA, read_result
+from tidegate.load.result_file import SCHEMA, read_result, result_json
 from tidegate.load.run_folder import RunFolder
 
 SMALL = (Shape(name="single", duration_s=10.0),)
@@ -56,3 +57,5 @@ def test_every_field_of_a_result_has_its_meaning(tmp_path: Path) -> None:
     assert SCHEMA["phases[].all.error_rate"].startswith("Unexpected")
     assert SCHEMA["phases[].all.outcomes.shed"].startswith("Refused for load")
     assert all(SCHEMA.values())
+    document = json.loads(result_json(a_run(SMALL)[0]))
+    assert document.keys() <= SCHEMA.keys() | {"phases", "verdicts"}

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+import re
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -22,7 +24,8 @@ def test_phases_bars_notes_files_and_the_verdict_are_printed() -> None:
     found = printed(a_run(SMALL)[0])
     assert "Records as JSON lines." in found
     assert "out/report.html" in found
-    assert "FAIL        P99 ≤ 10 s" in found
+    assert re.search(r"FAIL +P99 +P99 ≤ 10 s +12.9 s", found)
+    assert "· P99: Look at the time in the queue" in found
     assert "not judged" in found
     assert found.splitlines()[-1].startswith("FAILED Missed: P99. Could not be judged, which is no pass: peak.")
 
@@ -43,6 +46,15 @@ def test_a_narrow_terminal_gets_two_tables_in_which_nothing_is_cut() -> None:
     lines = printed(a_run(SMALL, ("tidegate", "plain"))[0], 80).splitlines()
     assert [line.split()[:2] for line in lines if line.startswith("phase")] == [["phase", "target"]] * 2
     assert "…" not in "".join(lines)
+
+
+def test_a_bar_of_several_targets_is_named_once_with_those_that_missed_it() -> None:
+    result, _ = a_run(SMALL)
+    missed = result.verdicts[1]
+    result.verdicts = [replace(missed, target="a"), replace(missed, target="b")]
+    result.verdicts.append(replace(result.verdicts[0], name="burst", passed=None, is_required=False))
+    assert reason_of(result) == "Missed: P99 of a and b."
+    assert "· P99 of a and b, burst of a: Look at" in printed(result)
 
 
 def test_the_verdict_is_one_word_and_a_sentence() -> None:

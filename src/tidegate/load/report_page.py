@@ -35,6 +35,8 @@ from tidegate.load.report_views import (
     comparison_table,
     consistency_rows,
     knee_table,
+    score_table,
+    score_words,
     view_table,
 )
 from tidegate.load.result import Result
@@ -55,7 +57,12 @@ def report_page(result: Result, played: Sequence[Played] = (), against: Result |
     parts = [
         _head(result),
         *_sections(result, played),
-        _comparison(result, played, against),
+        _comparison(result, against),
+        section(
+            "Which one?",
+            score_table(result.score_card, result.targets),
+            words=score_words(result.score_card),
+        ),
         *_last_sections(result),
     ]
     title = escape(f"{result.plan}: {', '.join(result.targets)}")
@@ -182,11 +189,11 @@ def _plainly(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _comparison(result: Result, played: Sequence[Played], against: Result | None) -> str:
+def _comparison(result: Result, against: Result | None) -> str:
     earlier = [] if against is None else [replace(each, target=f"earlier: {each.target}") for each in against.phases]
     return section(
         "Side by side",
         comparison_table([*result.phases, *earlier]),
-        chance_table(played, result.targets),
+        chance_table(result.compared, result.targets[0] if result.targets else ""),
         words="Ratios are to the first column: below 1 is better for times, above 1 for rates.",
     )

@@ -27,7 +27,7 @@ pre{background:var(--page);border:1px solid var(--grid);border-radius:6px;paddin
 white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.45 ui-monospace,"DejaVu Sans Mono",monospace}
 .alarm{border-left:4px solid var(--bad);padding:6px 14px;margin:14px 0 0;list-style:none;background:var(--page)}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(128px,1fr));gap:10px}
-.cards.several{grid-template-columns:repeat(auto-fill,minmax(190px,1fr))}
+.cards.several{grid-template-columns:repeat(auto-fill,minmax(165px,1fr))}
 .card{background:var(--card);border:1px solid var(--grid);border-radius:8px;padding:9px 12px;margin:0;cursor:help}
 .card dd{margin:0;font-size:20px;font-weight:600;line-height:1.3;white-space:nowrap}
 .card small{display:block;color:var(--soft);font-size:12px;font-weight:400;white-space:normal}
@@ -44,7 +44,7 @@ th{font-weight:600;font-size:13px;color:var(--soft);vertical-align:bottom}th[tit
 tbody tr:last-child td{border-bottom:0}
 td:first-child,th:first-child,.left td,.left th,td.left,th.left{text-align:left}
 .tight td,.tight th{padding:5px 7px}
-.wrap td{white-space:normal}.wrap td:first-child{white-space:nowrap}
+.wrap td{white-space:normal}.wrap td:first-child,.wrap td.still{white-space:nowrap}
 td.good{color:var(--good);font-weight:600}td.bad{color:var(--bad);font-weight:600}td.warn{color:var(--warn);font-weight:600}
 td.soft{color:var(--soft)}tr td.part{background:var(--page);font-weight:600}
 .tabs>input{position:absolute;opacity:0}

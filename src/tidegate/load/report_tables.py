@@ -45,12 +45,22 @@ def time_cell(found: Distribution | None, key: str) -> Cell:
 
 
 def bars_table(verdicts: Sequence[Verdict]) -> str:
-    """What was asked, what was measured, and what to do about it."""
-    rows = [
-        (VERDICTS[each.passed], each.name, each.bar, each.measured or NOTHING, Cell(each.row, "soft"), each.why)
-        for each in verdicts
+    """What was asked, what was measured, and what to do about it; those that were missed first."""
+    has_targets = any(each.target for each in verdicts)
+    rows: list[Row] = [
+        (
+            VERDICTS[each.passed],
+            *([each.target] if has_targets else []),
+            each.name,
+            each.bar,
+            each.measured or NOTHING,
+            Cell(each.row, "soft still"),
+            each.why if each.is_required else f"{each.why} (not required)",
+        )
+        for each in sorted(verdicts, key=lambda each: (each.passed is True, each.passed is None))
     ]
-    return table(("", "figure", "bar", "measured", "row", "what to look at"), rows, "left wrap") if rows else ""
+    heads = ("", *(["target"] if has_targets else []), "figure", "bar", "measured", "row", "what to look at")
+    return table(heads, rows, "left wrap") if rows else ""
 
 
 def phases_table(phases: Sequence[PhaseFigures]) -> str:

@@ -31,6 +31,9 @@ QUANTILES: dict[str, tuple[str, Callable[[Moment], float | None]]] = {
     "P99": ("#d1442e", lambda moment: moment.e2e_p99_s),
 }
 
+MOST_MISSING = 2.5
+"""Moments between two that a line still joins."""
+
 Get = Callable[[Moment], float | None]
 Line = tuple[Legend, list[list[Point]]]
 
@@ -127,10 +130,23 @@ def series_over_time(title: str, series: dict[str, list[Point]], phases: Sequenc
 
 def _rate_points(phases: Sequence[PhaseFigures], target: str, get: Callable[[Moment], int]) -> list[list[Point]]:
     return [
-        [(moment.at_s, get(moment) / width_of(each)) for moment in each.moments]
+        [(moment.at_s, get(moment) / width_of(each)) for moment in run]
         for each in phases
         if each.target == target
+        for run in _runs(each)
     ]
+
+
+def _runs(phase: PhaseFigures) -> list[list[Moment]]:
+    """Moments that follow each other: where targets take turns, a phase has holes, and nothing was measured there."""
+    runs: list[list[Moment]] = []
+    end_s = float("-inf")
+    for moment in phase.moments:
+        if moment.at_s - end_s > MOST_MISSING * width_of(phase):
+            runs.append([])
+        runs[-1].append(moment)
+        end_s = moment.at_s
+    return runs
 
 
 def _by_target(phases: Sequence[PhaseFigures], targets: Sequence[str], gets: dict[str, Get]) -> list[Line]:
@@ -145,10 +161,11 @@ def _by_target(phases: Sequence[PhaseFigures], targets: Sequence[str], gets: dic
 
 
 def _points(phases: Iterable[PhaseFigures], get: Get) -> list[list[Point]]:
-    """A line for each phase: between two phases nothing was measured."""
+    """A line for each phase, and for each turn of it: in between nothing was measured."""
     return [
-        [(moment.at_s, value) for moment in each.moments if (value := get(moment)) is not None and value > 0]
+        [(moment.at_s, value) for moment in run if (value := get(moment)) is not None and value > 0]
         for each in phases
+        for run in _runs(each)
     ]
 
 

@@ -10,9 +10,8 @@ from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.distribution import Distribution
 from tidegate.load.figure_text import NOTHING, count_text, digits, rate_text, ratio_text, seconds_text, share_text
 from tidegate.load.phase_figures import PhaseFigures
-from tidegate.load.played import Played
 from tidegate.load.report_html import Cell, Row, table
-from tidegate.load.side_by_side import side_by_side
+from tidegate.load.side_by_side import Ratio
 
 Get = Callable[[PhaseFigures], float | None]
 Show = Callable[[float | None], str]
@@ -135,16 +134,29 @@ def _compared(line: Line, sides: Sequence[PhaseFigures | None]) -> Row:
     return row
 
 
-def chance_table(played: Sequence[Played], targets: Sequence[str]) -> str:
-    """Of targets that took turns: is the difference more than chance?"""
+def chance_table(compared: Mapping[str, Sequence[Mapping[str, Any]]], first: str) -> str:
+    """Of targets that took turns (``side_by_side.Ratio``): is the difference more than chance?"""
     rows: list[Row] = []
-    first = [each for each in played if targets and each.target == targets[0]]
-    for target in targets[1:]:
-        for each in side_by_side(first, [turn for turn in played if turn.target == target]):
-            text = Cell(each.text, "" if each.is_clear else "soft")
-            rows.append([each.phase, f"{target} / {targets[0]}", each.figure, text, f"{each.turns}"])
+    for target, ratios in compared.items():
+        for found in ratios:
+            ratio = Ratio(**found)
+            text = Cell(ratio.text, "" if ratio.is_clear else "soft")
+            rows.append([ratio.phase, f"{target} / {first}", ratio.figure, text, f"{ratio.turns}"])
     heads = ("phase", "ratio of", "figure", "median over turns, 95 % interval", "turns")
     return table(heads, rows, "left") if rows else ""
+
+
+def score_table(card: Mapping[str, Any], targets: Sequence[str]) -> str:
+    """The first clear difference decides, in the order of the rows (``ScoreCard.rows``)."""
+    rows = card.get("rows", ())
+    return table(("tier", "figure", *targets), rows, "left") if rows else ""
+
+
+def score_words(card: Mapping[str, Any]) -> str:
+    """Who is better, and by what."""
+    if not card.get("best"):
+        return "No clear difference in anything."
+    return f"{card['best']} is better, decided by: {card['decided_by']}. Stability comes first; nothing is weighed."
 
 
 def knee_table(knees: Mapping[str, Any]) -> str:

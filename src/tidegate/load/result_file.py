@@ -36,6 +36,8 @@ OF_THE_RUN = {
     "consistency": "Same question, same answer: of the phases that asked it.",
     "break_point": "Where a run until failure ended.",
     "knee": "Where latency starts to degrade.",
+    "compared": "By target but the first: its ratios to the first over the turns, with 95 % intervals.",
+    "score_card": "Of several targets: who is better, and by which figure.",
     "engine": "Readings of the target's own metrics, of CPUs and of GPUs over the run.",
     "notes": "What else there is to know.",
 }

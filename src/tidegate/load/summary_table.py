@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +36,20 @@ def reason_of(result: Result) -> str:
         return "The figures tell about the generator or the plan, not about the target: " + "; ".join(result.invalid)
     if result.passed is None:
         return "No bars were asked for: give --gates acceptance, burst or a file of your own."
-    missed = [verdict.name for verdict in result.verdicts if verdict.passed is False]
-    unknown = [verdict.name for verdict in result.verdicts if verdict.passed is None]
+    missed = _named(each for each in result.verdicts if each.passed is False)
+    unknown = _named(each for each in result.verdicts if each.passed is None and each.is_required)
     if not missed and not unknown:
         return f"All {len(result.verdicts)} bars were met."
     parts = [f"Missed: {', '.join(missed)}."] if missed else []
     return " ".join([*parts, *([f"Could not be judged, which is no pass: {', '.join(unknown)}."] if unknown else [])])
+
+
+def _named(verdicts: Iterable[Verdict]) -> list[str]:
+    """Each figure once, with the targets."""
+    found: dict[str, list[str]] = {}
+    for each in verdicts:
+        found.setdefault(each.name, []).extend([each.target] if each.target else [])
+    return [f"{name} of {' and '.join(targets)}" if targets else name for name, targets in found.items()]
 
 
 def print_summary(result: Result, console: Console, files: Sequence[Path] = ()) -> None:
@@ -52,7 +60,7 @@ def print_summary(result: Result, console: Console, files: Sequence[Path] = ()) 
         console.print("* the largest of fewer than 100 values", style="bright_black")
     if result.verdicts:
         console.print(bars_table(result.verdicts))
-    for note in (*result.invalid, *result.notes):
+    for note in (*result.invalid, *advice(result.verdicts), *result.notes):
         console.print(f"· {note}", markup=False, highlight=False)
     for path in files:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
@@ -102,16 +110,30 @@ def phases_table(phases: Sequence[PhaseFigures], columns: Sequence[Column]) -> T
 
 
 def bars_table(verdicts: Sequence[Verdict]) -> Table:
-    """With what to do about each that was missed."""
+    """Those that were missed first."""
     from rich.markup import escape  # noqa: PLC0415 - as above
     from rich.table import Table  # noqa: PLC0415 - as above
 
-    table = Table("", "bar", "measured", "what to look at", box=None, pad_edge=False, header_style="bold")
-    for verdict in verdicts:
+    table = Table("", "figure", "bar", "measured", box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for verdict in sorted(verdicts, key=_rank):
         style, word = WORDS[verdict.passed]
-        cells = (verdict.bar, verdict.measured or NOTHING, verdict.why)
+        name = f"{verdict.target}: {verdict.name}" if verdict.target else verdict.name
+        cells = (name, verdict.bar, verdict.measured or NOTHING)
         table.add_row(f"[{style}]{word}[/]", *(escape(cell) for cell in cells))
     return table
+
+
+def _rank(verdict: Verdict) -> tuple[bool, bool]:
+    return verdict.passed is True, verdict.passed is None
+
+
+def advice(verdicts: Sequence[Verdict]) -> list[str]:
+    """What to do about those that were not passed, each thing once."""
+    found: dict[str, list[Verdict]] = {}
+    for each in sorted(verdicts, key=_rank):
+        if not each.passed and each.why:
+            found.setdefault(each.why, []).append(each)
+    return [f"{', '.join(_named(each))}: {why}" for why, each in found.items()]
 
 
 def _is_short(phase: PhaseFigures) -> bool:
