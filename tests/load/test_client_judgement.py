@@ -107,7 +107,7 @@ def test_outcomes_of_a_request_that_is_to_be_refused(found: Heard, outcome: O) -
 def test_any_code_will_do_where_none_is_named_and_an_answer_where_it_may_be_given() -> None:
     assert judge(ask(refusal=Refusal()), answered(400, b"?"))[0] is O.EXPECTED
     assert judge(ask(refusal=Refusal(may_answer=True)), heard())[0] is O.OK
-    assert judge(ask(refusal=Refusal(may_answer=True)), heard(parts=0))[0] is O.UNEXPECTED
+    assert judge(ask(refusal=Refusal(may_answer=True)), heard(parts=0))[0] is O.ABNORMAL
 
 
 @pytest.mark.parametrize(

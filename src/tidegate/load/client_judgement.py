@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.load.ask import Ask, Refusal
-from tidegate.load.client_outcome import ANSWERED, ClientOutcome
+from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.heard import End, Heard
 from tidegate.policy.output.problem import Problem
 from tidegate.wire.errors import REFUSALS
@@ -30,7 +30,8 @@ def judge(ask: Ask, heard: Heard) -> tuple[ClientOutcome, str]:
         return outcome, code
     if _is_as_refused(ask.refusal, heard):
         return ClientOutcome.EXPECTED, code
-    if ask.refusal.may_answer and outcome in ANSWERED:
+    # An engine that may answer is judged by its answer: one that says nothing is abnormal, as for any other request.
+    if ask.refusal.may_answer and heard.status == 200:
         return outcome, code
     # Shed, broken or timed out, it was not looked at: that says nothing about how it would have been refused.
     return (ClientOutcome.UNEXPECTED if outcome in _NOT_REFUSED else outcome), code
