@@ -22,11 +22,12 @@ Say = Callable[[str], None]
 class OwnEngine:
     """Implements ``setup.Engine`` and ``fleet.supervisor.Watcher``. One thread of its own: several share a machine."""
 
-    def __init__(self, name: str, say: Say, cap: MemoryCap | None = None) -> None:
-        """``cap``: all its lives are under it, as in a container."""
+    def __init__(self, name: str, say: Say, cap: MemoryCap | None = None, command: tuple[str, ...] = ()) -> None:
+        """``cap``: all its lives are under it, as in a container. ``command``: in place of the engine's own."""
         self.name = name
         self.lives = 0
         self.cap = cap
+        self._command = command
         self._options = Options(model=str(model_file()), threads=1)
         self._server = LlamaServer(self._options.address)
         self._say = say
@@ -58,6 +59,7 @@ class OwnEngine:
         """Returns when it serves. Raises EngineError. Nothing where it runs already."""
         if self._supervisor is None:
             launch = self._options.launch(self.name)
+            launch = replace(launch, command=self._command or launch.command)
             if self.cap is not None:
                 self.cap.make()
                 launch = replace(launch, command=(*self.cap.prefix, *launch.command))

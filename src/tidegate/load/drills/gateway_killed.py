@@ -8,6 +8,7 @@ from tidegate.load.drills.bar import Bar, figure, not_duplicated, recovered
 from tidegate.load.drills.drill import Drill
 from tidegate.load.drills.gateway_faults import DATA_KILLED, GATEWAY_KILLED
 from tidegate.load.drills.own_deployment import OwnDeployment
+from tidegate.load.drills.own_scene import own_of
 from tidegate.load.drills.recovery import is_failed
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.until import until
@@ -21,9 +22,7 @@ SEEN_AGAIN_S = 0.5
 
 
 async def play(scene: Scene) -> None:
-    own = scene.deployment
-    if not isinstance(own, OwnDeployment):
-        raise TypeError("this drill needs a deployment of its own")
+    own = own_of(scene)
     engines = {name: engine.lives for name, engine in own.engines.items()}
     await scene.baseline()
     data = await _killed(scene, own, DATA_KILLED)

@@ -17,7 +17,7 @@ from tidegate.errors import EngineError
 from tidegate.load.drills.drill_engine import OwnEngine
 from tidegate.load.drills.fault_proxy import FaultProxy
 from tidegate.load.drills.memory_cap import MemoryCap
-from tidegate.load.drills.own_gateway import OwnGateway
+from tidegate.load.drills.own_gateway import COMMAND, OwnGateway
 from tidegate.load.drills.setup import Between, Engine, Setup
 from tidegate.load.drills.steady_load import chat_body
 from tidegate.load.drills.until import until
@@ -54,7 +54,15 @@ class OwnDeployment:
     is_own = True
     most_error_share = 1.0
 
-    def __init__(self, folder: Path, replicas: int, faults: Mapping[str, OwnFault], say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        replicas: int,
+        faults: Mapping[str, OwnFault],
+        say: Callable[[str], None],
+        command: tuple[str, ...] = COMMAND,
+    ) -> None:
+        """``command``: the gateway's."""
         self.engines: dict[str, Engine] = {}
         self.between: dict[str, Between] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -63,6 +71,7 @@ class OwnDeployment:
         self.remarks: list[str] = []
         self.setup: Setup | None = None
         self._count = replicas
+        self._command = command
         self._faults = faults
         self._gateway: OwnGateway | None = None
 
@@ -147,7 +156,7 @@ class OwnDeployment:
         self.setup = setup
         names = [f"replica-{number + 1}" for number in range(setup.replicas or self._count)]
         await asyncio.gather(*(self.add_engine(name) for name in names))
-        self._gateway = OwnGateway(self.folder, self._config(setup), self._secrets(), setup)
+        self._gateway = OwnGateway(self.folder, self._config(setup), self._secrets(), setup, self._command)
         await self._gateway.start()
         await asyncio.gather(*(self._warm_up(name) for name in self.engines))
 

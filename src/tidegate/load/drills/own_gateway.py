@@ -34,13 +34,21 @@ ASK_WITHIN_S = 3.0
 class OwnGateway:
     """``folder`` holds its configuration and its log."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any], secrets: Mapping[str, str], setup: Setup) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        secrets: Mapping[str, str],
+        setup: Setup,
+        command: tuple[str, ...] = COMMAND,
+    ) -> None:
         self.url = f"http://127.0.0.1:{free_port()}"
         self.admin_url = f"http://127.0.0.1:{free_port()}"
         self.lives = 0
         self._folder = folder
         self._env = {**os.environ, **secrets, **setup.env}
         self._setup = setup
+        self._command = command
         self._process: asyncio.subprocess.Process | None = None
         self._keeping: asyncio.Task[None] | None = None
         self.config_path = folder / "tidegate.yaml"
@@ -146,7 +154,7 @@ class OwnGateway:
 
     async def _spawn(self) -> None:
         ports = ("--port", self.url.rpartition(":")[2], "--admin-port", self.admin_url.rpartition(":")[2])
-        command = (*self._setup.prefix, *COMMAND, "--config", str(self.config_path), *ports)
+        command = (*self._setup.prefix, *self._command, "--config", str(self.config_path), *ports)
         with contextlib.ExitStack() as files:
             log = files.enter_context(_appending(self._folder / "gateway.log"))
             other = self._setup.stdout

@@ -17,7 +17,7 @@ TOPICS = ("the sea", "a lighthouse", "the tide", "a harbour", "sailing", "rain",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyLoad:
-    """Endless; a ``load.source.Source``."""
+    """Endless, unless ``count`` ends it."""
 
     name: str
     """Begins every request id."""
