@@ -74,6 +74,11 @@ def test_comments_do_not_hide_the_end_and_carry_the_gateway_s_word() -> None:
     assert scan.label == "output_repetitive"
 
 
+def test_a_stream_that_another_replica_went_on_with_says_so() -> None:
+    scan = scanned(part("a"), b": tidegate continued on r2\n\n" + part("b"), DONE)
+    assert (scan.parts, scan.continuations, scan.is_done) == (2, 1, True)
+
+
 def test_a_stream_without_an_end_is_not_done() -> None:
     assert not scanned(part("a"), STOP).is_done
     assert not scanned(DONE, part("a"), STOP).is_done

@@ -22,6 +22,7 @@ _PART = re.compile(
 _FINISH = re.compile(rb'"finish_reason"\s*:\s*"([^"\\]*)"')
 _ERROR = re.compile(rb'(?:^|\n)(?:event: ?error\r?\n|data: ?\{\s*"error"\s*:(?!\s*null))')
 _LABEL = re.compile(rb"(?:^|\n): ?%b: ?([a-z_]+)" % OUTPUT)
+_CONTINUED = b": tidegate continued on "
 _CACHED_TOKENS = b'"cached_tokens"'
 _DONE = re.compile(rb"^data: ?\[DONE\]\s*$")
 KEPT_EVENTS = 8
@@ -40,13 +41,26 @@ class Usage(NamedTuple):
 class AnswerScan:
     """One stream. The result does not depend on where reads split the bytes."""
 
-    __slots__ = ("_key", "_last", "_others", "_unfinished", "error", "is_garbled", "kept", "label", "parts")
+    __slots__ = (
+        "_key",
+        "_last",
+        "_others",
+        "_unfinished",
+        "continuations",
+        "error",
+        "is_garbled",
+        "kept",
+        "label",
+        "parts",
+    )
 
     def __init__(self, *, keeps_text: bool = False) -> None:
         self.parts = 0
         """Events with a part of the answer."""
         self.error = b""
         """The event that says what went wrong; empty: none came."""
+        self.continuations = 0
+        """How often the gateway says that another replica goes on."""
         self.is_garbled = False
         """An event is no JSON or no UTF-8."""
         self.label = ""
@@ -144,6 +158,7 @@ class AnswerScan:
         found = _LABEL.search(event)
         if found is not None:
             self.label = found[1].decode()
+        self.continuations += event.startswith(_CONTINUED)
         if not event.startswith(b":"):
             self._others.append(event)
 

@@ -146,6 +146,7 @@ class Flight:
             queue_s=None if queue_ms is None else _number(queue_ms) / 1000,
             replica=_text(headers.get(REPLICA)),
             attempts=int(_number(headers.get(ATTEMPTS, b"1"))),
+            continuations=self._scan.continuations if self._scan is not None else 0,
             is_reused=self.is_reused,
             text=(heard.text or "") if ask.keeps_text else "",
             extra=ask.extra,

@@ -57,6 +57,8 @@ class Sample(msgspec.Struct, array_like=True, gc=False):
     """The gateway's own word for the time in its queue (``x-tidegate-queue-ms``); None: it did not say."""
     replica: str = ""
     attempts: int = 1
+    continuations: int = 0
+    """How often another replica went on with a stream that was cut, by the gateway's own word in it."""
     is_reused: bool = False
     """Sent on a connection that had carried another request."""
     text: str = ""
