@@ -15,6 +15,7 @@ from rich.console import Console
 
 from tidegate.cli import load_options as opts
 from tidegate.cli.load_knee import knee
+from tidegate.cli.load_map import map_
 from tidegate.cli.load_options import Amounts
 from tidegate.cli.load_play import INVALID, MISSED, LoadPlay, default_folder
 from tidegate.cli.load_targets import Credentials, targets_of
@@ -161,4 +162,5 @@ load = typer.Typer(
 )
 load.command("run")(run)
 load.command("knee")(knee)
+load.add_typer(map_, name="map")
 load.command("plans")(plans)
