@@ -37,7 +37,7 @@ SHED = (429, 503, 529)
 TOPICS = ("tides", "bridges", "bread", "glass", "clouds", "maps", "clocks", "harbours")
 
 
-class ChatUser(User):  # type: ignore[misc]  # locust is not installed where this is type-checked
+class ChatUser(User):
     """One person: asks, reads the answer to its end, thinks, asks again."""
 
     wait_time = between(1, 5)
