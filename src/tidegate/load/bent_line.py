@@ -32,27 +32,20 @@ class Bend:
     """How much of what straight lines leave unexplained the bend explains: 0 none, 1 all."""
 
 
-def shared_bend(x: Sequence[float], series: Sequence[Sequence[float]]) -> Bend | None:
+def shared_bend(x: Sequence[float], series: Sequence[Sequence[float]]) -> Bend:
     """The one bend that fits all ``series`` over ascending ``x`` best; each counts by its own scatter.
 
-    With two points at least on either side, else there is no slope to speak of; None of fewer than four.
+    Two points at least lie on either side, else there is no slope to speak of: ``x`` has four or more.
     """
-    if len(x) < 4:
-        return None
     weights = [1 / max(_scatter(y), len(y) * NOISE_SQUARED) for y in series]
-    best: tuple[float, float, tuple[BentLine, ...]] | None = None
-    for left, right in pairwise(x[1:-1]):
-        for place in range(GRID + 1):
-            at = left + (right - left) * place / GRID
-            lines = tuple(bent_line(x, y, at) for y in series)
-            rest = sum(line.rest * weight for line, weight in zip(lines, weights, strict=True))
-            if best is None or rest < best[0] - 1e-12:
-                best = (rest, at, lines)
-    if best is None:
-        return None
+    places = [left + (right - left) * place / GRID for left, right in pairwise(x[1:-1]) for place in range(GRID + 1)]
+    tried = [(at, tuple(bent_line(x, y, at) for y in series)) for at in places]
+    rests = [sum(line.rest * weight for line, weight in zip(lines, weights, strict=True)) for _, lines in tried]
+    rest = min(rests)
+    at, lines = tried[rests.index(rest)]
     straight = sum(_straight_rest(x, y) * weight for y, weight in zip(series, weights, strict=True))
     noise = len(x) * len(series) * NOISE_SQUARED * 1e-6
-    return Bend(best[1], best[2], 1 - best[0] / straight if straight > noise else 0.0)
+    return Bend(at, lines, 1 - rest / straight if straight > noise else 0.0)
 
 
 def bent_line(x: Sequence[float], y: Sequence[float], bend: float) -> BentLine:

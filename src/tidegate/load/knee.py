@@ -15,6 +15,7 @@ Nothing is said where the steps do not show it: no bend, or all steps on one sid
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -104,7 +105,7 @@ def find_knee(points: Sequence[LoadPoint], unit: str = "users") -> Knee:
     latency = [log(each.p95_s) for each in ordered]
     bend = shared_bend(x, (waiting, latency))
     missing = _missing(bend, ordered, _slope(x, waiting), unit)
-    if bend is None or missing:
+    if missing:
         return Knee(unit=unit, is_found=False, why=missing, step_rule=rule)
     load = exp(bend.at)
     limit = KNEE_SHARE * load
@@ -137,20 +138,18 @@ def step_rule(points: Sequence[LoadPoint]) -> float | None:
     return None
 
 
-def _missing(bend: Bend | None, points: Sequence[LoadPoint], slope: float, unit: str) -> str:
+def _missing(bend: Bend, points: Sequence[LoadPoint], slope: float, unit: str) -> str:
     """What the steps do not show; empty: there is a knee."""
     least, most = points[0], points[-1]
     told = (
         f"from {digits(least.load)} to {digits(most.load)} {unit}: answers × "
         f"{digits(most.answered_per_s / least.answered_per_s)}, P95 × {digits(most.p95_s / least.p95_s)}"
     )
-    if bend is None:
-        return "all steps have nearly one load: spread them from light load to overload"
     waiting = bend.lines[0]
     if waiting.after < SATURATED or exp(bend.at) * LEAST_BEYOND > most.load:
         return f"no knee found, load higher: {told}"
-    if waiting.after - waiting.before < LEAST_TURN or bend.gain < LEAST_GAIN:
-        if slope >= SATURATED:
+    if waiting.after - waiting.before < LEAST_TURN or bend.gain < LEAST_GAIN or waiting.before >= SATURATED:
+        if slope >= SATURATED or waiting.before >= SATURATED:
             return f"every step is beyond the knee, begin lower: {told}"
         return f"no knee found: the steps scatter too much to show one, hold each longer: {told}"
     return ""
@@ -174,10 +173,9 @@ def _slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 def _at(x: Sequence[float], y: Sequence[float], at: float) -> float:
     """Between the two steps next to it, in a line."""
-    for (x0, y0), (x1, y1) in pairwise(zip(x, y, strict=True)):
-        if x0 <= at <= x1 and x1 > x0:
-            return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
-    return y[-1]
+    right = max(1, bisect_left(x, at))
+    left = max(step for step in range(right) if x[step] < x[right])
+    return y[left] + (y[right] - y[left]) * (at - x[left]) / (x[right] - x[left])
 
 
 def knee_text(knee: Knee) -> str:
