@@ -26,6 +26,7 @@ from tidegate.gateway.messages import (
     SetMark,
     Start,
 )
+from tidegate.gateway.reading_news import ReadingNews
 from tidegate.gateway.settings import Settings, to_plain
 from tidegate.lens.counted import Snapshot
 from tidegate.lens.exposition import ParentFacts
@@ -68,6 +69,7 @@ class Parent:
         self._is_stopping = False
         self._drained: set[str] = set()
         self._readings: dict[str, Reading] = {}
+        self._news = ReadingNews(say)
         self.learned: dict[str, Any] | None = None
         """By the policies, as far as the data process has told (``Path.dump``)."""
         self._lost_before = 0
@@ -137,6 +139,7 @@ class Parent:
     def observe(self, replica: str, reading: Reading) -> None:
         """Hand a reading down; left out while the data process does not read, for the next one is newer."""
         self._readings[replica] = reading
+        self._news.note(replica, reading)
         self.facts.readings = self._readings
         if self._child is not None and self._child.is_writable:
             self._child.send(Observe(replica, reading))
@@ -152,6 +155,7 @@ class Parent:
             names = {replica.name for replica in settings.path.replicas}
             self._drained &= names
             self._readings = {name: reading for name, reading in self._readings.items() if name in names}
+            self._news.keep(names)
         return applied
 
     async def drain_replica(self, replica: str, on: bool) -> bool:

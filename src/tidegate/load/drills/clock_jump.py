@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.drills.bar import Bar, figure, recovered
-from tidegate.load.drills.clock_fault import CLOCK, HOUR_S, ClockJump, clock_env, library, turn
+from tidegate.load.drills.clock_fault import CLOCK, HOUR_S, clock_env, library, turn
 from tidegate.load.drills.drill import Drill
 from tidegate.load.drills.own_deployment import PHASE
 from tidegate.load.drills.own_scene import change, own_of
@@ -26,7 +26,6 @@ PER_MINUTE = 6
 MOST_RETRY_AFTER_S = 72.0
 """A minute, for a bucket of one minute's worth, times 1.2 (docs/policies/quota.md)."""
 MARGIN_S = 1.5
-FAULTS = (ClockJump(),)
 
 
 async def play(scene: Scene) -> None:

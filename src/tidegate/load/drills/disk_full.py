@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from tidegate.load.drills.bar import Bar, figure, recovered
-from tidegate.load.drills.disk_fault import DISK_FULL, DiskFull
+from tidegate.load.drills.disk_fault import DISK_FULL
 from tidegate.load.drills.drill import Drill
 from tidegate.load.drills.own_scene import own_of
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.setup import Setup
-
-FAULTS = (DiskFull(),)
 
 
 async def play(scene: Scene) -> None:

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tidegate.errors import ProtocolError
-from tidegate.load.drills.impairment import NOTHING, Cut, Impairment
+from tidegate.load.drills.impairment import NOTHING, Cut, Impairment, Pages
 from tidegate.load.drills.packet_link import PacketLink
 from tidegate.load.drills.passage import Ends, Line, Passage
 from tidegate.load.drills.second_host import second_host
@@ -124,6 +124,10 @@ class FaultProxy:
             if self._line.impairment.cut is Cut.BLACK_HOLE:
                 await swallow(client)
                 return
+            if self._line.impairment.pages is not Pages.FRESH:
+                client.opening = await client.read()
+                if client.opening.startswith(b"GET ") and await told(client, self._line.impairment.pages, self.ledger):
+                    return
             try:
                 server = Ends(*await asyncio.open_connection(self._to.hostname, self._to.port))
             except OSError:
@@ -134,10 +138,32 @@ class FaultProxy:
             client.close()
 
 
+async def told(client: Ends, pages: Pages, ledger: Ledger) -> bool:
+    """Answer a page that is not to be fresh, and nothing after it; False: it is passed on all the same."""
+    target = client.opening.split(b" ", 2)[1].decode("latin-1")
+    known = ledger.pages.get(target)
+    if pages is Pages.SILENT:
+        await swallow(client)
+    elif pages is Pages.FROZEN and known is not None:
+        await answer(client, b"200 OK", known)
+    elif pages is Pages.FAILING and target != "/health":
+        await answer(client, b"503 Service Unavailable", b"{}")
+    else:
+        return False
+    return True
+
+
+async def answer(client: Ends, status: bytes, body: bytes) -> None:
+    head = b"HTTP/1.1 %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+    with contextlib.suppress(OSError):
+        client.writer.write(head % (status, len(body)) + body)
+        await client.writer.drain()
+
+
 async def swallow(client: Ends) -> None:
     """Read until it leaves, and say nothing."""
     with contextlib.suppress(OSError):
-        while await client.reader.read(1 << 16):
+        while await client.read():
             pass
 
 

@@ -22,6 +22,18 @@ class Cut(StrEnum):
     """Connections are accepted, what they send is thrown away, and the server never hears of them."""
 
 
+class Pages(StrEnum):
+    """What becomes of GET requests, which is how an engine is asked how it does. Answers to POSTs are left alone."""
+
+    FRESH = "fresh"
+    FROZEN = "frozen"
+    """The last answer to each is given again and again."""
+    FAILING = "failing"
+    """503, but for ``/health``: it is alive, and does not tell its figures."""
+    SILENT = "silent"
+    """Taken, and never answered."""
+
+
 class Impairment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """In each direction. Nothing of it touches the service's health unless its pages are asked for here too."""
 
@@ -35,6 +47,8 @@ class Impairment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     bytes_per_s: float = 0.0
     """0: as fast as it goes."""
     cut: Cut = Cut.NONE
+    pages: Pages = Pages.FRESH
+    """Of connections that begin with it."""
 
 
 NOTHING = Impairment()

@@ -11,7 +11,7 @@ from tidegate.load.drills.drill import Drill
 from tidegate.load.drills.fault_proxy import FaultProxy
 from tidegate.load.drills.findings import Findings
 from tidegate.load.drills.impairment import Impairment
-from tidegate.load.drills.jitter_fault import JITTER, Jitter, proxies
+from tidegate.load.drills.jitter_fault import JITTER, proxies
 from tidegate.load.drills.own_scene import own_of
 from tidegate.load.drills.retrying_clients import RetryingClients, charged_calls, reused_tries
 from tidegate.load.drills.scene import Scene
@@ -21,7 +21,6 @@ from tidegate.load.sender import Sender
 
 TO_CLIENTS = Impairment(delay_s=0.04, jitter_s=0.03, loss_share=0.02, reset_share=0.03)
 """Each way: a mobile network, where connections break often."""
-FAULTS = (Jitter(),)
 
 
 def on_packets(url: str) -> FaultProxy:

@@ -90,7 +90,7 @@ class Passage:
     async def _take(self, source: Ends, pieces: Pieces, *, is_answer: bool) -> None:
         loop, releases = asyncio.get_running_loop(), Releases()
         while True:
-            piece = await source.reader.read(READ_BYTES)
+            piece = await source.read()
             if is_answer:
                 self._tap.answer(piece)
             await pieces.put((self._line.released_at(releases, loop.time(), len(piece)), piece))
@@ -132,6 +132,13 @@ class Ends:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
+        self.opening = b""
+        """What was read of it before it was passed on."""
+
+    async def read(self) -> bytes:
+        """Nothing at its end. Raises OSError."""
+        opening, self.opening = self.opening, b""
+        return opening or await self.reader.read(READ_BYTES)
 
     def end(self) -> None:
         """Nothing more will be written."""

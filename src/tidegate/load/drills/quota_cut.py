@@ -9,7 +9,7 @@ from dataclasses import replace
 from tidegate.load.ask import Ask
 from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.drills.bar import Bar, figure, recovered
-from tidegate.load.drills.drain_fault import DRAIN, Drain
+from tidegate.load.drills.drain_fault import DRAIN
 from tidegate.load.drills.drill import Drill
 from tidegate.load.drills.recovery import between
 from tidegate.load.drills.scene import Scene
@@ -23,7 +23,6 @@ DEADLINE_S = 8.0
 """Of each batch request; class ``batch`` would wait for a minute, and a drill does not."""
 STAYS_S = 5.0
 """Its client stays so much longer, so that it is the gateway that ends it."""
-FAULTS = (Drain(),)
 
 
 async def play(scene: Scene) -> None:

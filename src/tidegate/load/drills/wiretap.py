@@ -37,6 +37,8 @@ class Ledger:
         """Whole 2xx answers that the server wrote to POSTs, by ``x-request-id``; whether they arrived is not said."""
         self.answered_calls: Counter[str] = Counter()
         """The same by ``CALL_HEADER``."""
+        self.pages: dict[str, bytes] = {}
+        """Body of the last good answer to each GET, by its target."""
 
 
 class Wiretap:
@@ -47,6 +49,7 @@ class Wiretap:
         self._requests: RequestReader | None = RequestReader(HEAD_BYTES, BODY_BYTES)
         self._response = ResponseReader()
         self._waiting: deque[Passed] = deque()
+        self._page: list[bytes] = []
 
     def ask(self, piece: bytes) -> None:
         """This has gone on to the server."""
@@ -69,13 +72,21 @@ class Wiretap:
         except ProtocolError:
             self._waiting.clear()
             return
+        if self._waiting and self._waiting[0].method == "GET":
+            self._page += self._response.pieces
         self._response.pieces.clear()
         if self._response.is_complete and self._waiting:
-            request, is_good = self._waiting.popleft(), 200 <= self._response.status < 300
-            if request.method == "POST" and is_good:
-                self._ledger.answered[request.request_id] += 1
-                self._ledger.answered_calls[request.call] += bool(request.call)
+            self._end(self._waiting.popleft(), is_good=200 <= self._response.status < 300)
             self._response.start()
+
+    def _end(self, request: Passed, *, is_good: bool) -> None:
+        """One answer is whole."""
+        if request.method == "POST" and is_good:
+            self._ledger.answered[request.request_id] += 1
+            self._ledger.answered_calls[request.call] += bool(request.call)
+        elif request.method == "GET" and is_good:
+            self._ledger.pages[request.target] = b"".join(self._page)
+        self._page.clear()
 
     def close(self) -> None:
         """Break the cycles with the parsers."""
