@@ -83,6 +83,7 @@ def test_a_client_that_left_loads_the_engine_until_it_does() -> None:
     alone = CalibratedEngine(config=replace(TRUTH.config, max_sequences=1, context_tokens=None, kv_tokens=99_999))
     told = replay([left, waits], alone)
     assert told[0].last_at == 0.0
+    assert told[1].at == 0.1
     assert 2.0 < told[1].first_at < 2.2
 
 

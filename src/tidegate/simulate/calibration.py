@@ -15,7 +15,7 @@ from tidegate.errors import ConfigError
 from tidegate.simulate.calibrated_engine import CalibratedEngine
 from tidegate.simulate.least_squares import Point, Residual, descend, loss
 from tidegate.simulate.likeness import residuals
-from tidegate.simulate.load_replay import Replayed, replay
+from tidegate.simulate.load_replay import LoadReplay, Replayed
 from tidegate.simulate.load_row import LoadRow
 from tidegate.simulate.step_fit import first_costs
 
@@ -69,6 +69,7 @@ def calibrate(rows: Sequence[LoadRow], fitted: Collection[int], sizes: Sizes) ->
 class _Search:
     def __init__(self, rows: Sequence[LoadRow], compared: list[int], sizes: Sizes) -> None:
         self._rows = rows
+        self._replay = LoadReplay(rows)
         self._sizes = sizes
         self._compared = compared
         self._tries = 0
@@ -108,7 +109,7 @@ class _Search:
 
     def _residuals(self, point: Point, max_sequences: int, chunk_tokens: int) -> list[Residual]:
         self._tries += 1
-        played = replay(self._rows, self._engine(point, max_sequences, chunk_tokens))
+        played = self._replay.on(self._engine(point, max_sequences, chunk_tokens))
         return residuals(*_of(self._rows, played, self._compared))
 
     def _engine(self, point: Point, max_sequences: int, chunk_tokens: int) -> CalibratedEngine:

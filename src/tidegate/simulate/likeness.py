@@ -44,9 +44,9 @@ def pairs(rows: Sequence[LoadRow], played: Sequence[Replayed]) -> Pairs:
     for row, again in zip(rows, played, strict=True):
         if not row.is_whole or again.last_at <= 0.0:
             continue
-        found["e2e"].append((row.e2e_s, again.last_at - row.at))
+        found["e2e"].append((row.e2e_s, again.e2e_s))
         if row.is_stream:
-            found["ttft"].append((row.ttft_s, again.first_at - row.at))
+            found["ttft"].append((row.ttft_s, again.ttft_s))
         tpot_s = row.tpot_s
         if tpot_s is not None:
             found["tpot"].append((tpot_s, (again.last_at - again.first_at) / (row.output_tokens - 1)))
