@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tidegate.load.client_outcome import ERRORS, ClientOutcome
+from tidegate.load.client_outcome import ANSWERED, ERRORS, ClientOutcome
 from tidegate.load.distribution import distribution
 from tidegate.load.phase_figures import PartFigures
 from tidegate.load.plan import Objective, Plan
@@ -16,13 +16,11 @@ from tidegate.load.time_slices import p95_std_s
 
 def part_figures(samples: Sequence[Sample], spans: Sequence[SendingSpan], slice_s: float, plan: Plan) -> PartFigures:
     """``spans``: of the whole phase, turn by turn; ``slice_s``: width of the slices for the spread of P95."""
-    outcomes = Counter(sample.outcome for sample in samples)
-    answered = [sample for sample in samples if sample.is_answered]
-    late = sum(is_late(sample, objective_of(sample, plan)) for sample in answered)
+    outcomes = Counter([sample.outcome for sample in samples])
+    answered = [sample for sample in samples if sample.outcome in ANSWERED]
+    missed = _late(answered, plan)
     good = [
-        sample
-        for sample in answered
-        if sample.outcome is ClientOutcome.OK and not is_late(sample, objective_of(sample, plan))
+        sample for sample, late in zip(answered, missed, strict=True) if not late and sample.outcome is ClientOutcome.OK
     ]
     asked = len(samples) - outcomes[ClientOutcome.EXPECTED] - outcomes[ClientOutcome.UNSENT]
     queued = [sample for sample in answered if sample.queue_s is not None]
@@ -31,7 +29,7 @@ def part_figures(samples: Sequence[Sample], spans: Sequence[SendingSpan], slice_
     return PartFigures(
         due=len(samples),
         outcomes={outcome.value: outcomes[outcome] for outcome in ClientOutcome if outcomes[outcome]},
-        late=late,
+        late=sum(missed),
         error_rate=_share(sum(outcomes[each] for each in ERRORS), asked),
         timeout_rate=_share(outcomes[ClientOutcome.TIMEOUT], asked),
         shed_rate=_share(outcomes[ClientOutcome.SHED], asked),
@@ -39,18 +37,24 @@ def part_figures(samples: Sequence[Sample], spans: Sequence[SendingSpan], slice_
         availability=_share(len(answered), asked),
         goodput_per_s=_inside(good, spans) / duration_s if duration_s > 0 else 0.0,
         goodput_share=_share(len(good), asked - outcomes[ClientOutcome.UNEXPECTED]),
-        ttft=distribution(sample.first_at - sample.sent_at for sample in streams),
-        tpot=distribution(tpot for sample in streams if (tpot := sample.tpot_s) is not None),
-        e2e=distribution(sample.ended_at - sample.sent_at for sample in answered),
-        scheduled_e2e=distribution(sample.ended_at - sample.due_at for sample in answered),
-        worst_gap=distribution(sample.worst_gap_s for sample in streams if sample.reads > 1),
+        ttft=distribution([sample.first_at - sample.sent_at for sample in streams]),
+        tpot=distribution([tpot for sample in streams if (tpot := sample.tpot_s) is not None]),
+        e2e=distribution([sample.ended_at - sample.sent_at for sample in answered]),
+        scheduled_e2e=distribution([sample.ended_at - sample.due_at for sample in answered]),
+        worst_gap=distribution([sample.worst_gap_s for sample in streams if sample.reads > 1]),
         queue=distribution(sample.queue_s or 0.0 for sample in queued),
         model_time=distribution(max(0.0, sample.e2e_s - (sample.queue_s or 0.0)) for sample in queued),
         p95_std_s=p95_std_s(answered, slice_s),
-        prompt_tokens=sum(sample.prompt_tokens for sample in answered),
-        output_tokens=sum(sample.output_tokens for sample in answered),
-        counted_share=_share(sum(sample.is_counted for sample in answered), len(answered)),
+        prompt_tokens=sum([sample.prompt_tokens for sample in answered]),
+        output_tokens=sum([sample.output_tokens for sample in answered]),
+        counted_share=_share(sum([sample.is_counted for sample in answered]), len(answered)),
     )
+
+
+def _late(answered: Sequence[Sample], plan: Plan) -> list[bool]:
+    if not plan.objectives and plan.objective == Objective():
+        return [False] * len(answered)
+    return [is_late(sample, objective_of(sample, plan)) for sample in answered]
 
 
 def objective_of(sample: Sample, plan: Plan) -> Objective:
