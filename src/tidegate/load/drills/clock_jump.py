@@ -15,7 +15,7 @@ from tidegate.load.drills.own_deployment import PHASE
 from tidegate.load.drills.own_scene import change, own_of
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.setup import Setup
-from tidegate.load.drills.stand_in import StandIn
+from tidegate.load.drills.stand_in import StandIn, paced
 from tidegate.load.drills.steady_load import SteadyLoad
 from tidegate.load.sample import Sample
 from tidegate.load.sender import Sender
@@ -34,13 +34,13 @@ async def play(scene: Scene) -> None:
     await scene.baseline()
     began = scene.now()
     limited, stuck = await _ask(scene, LIMITED, 0.0), list[Sample]()
-    for offset_s in (HOUR_S, -HOUR_S):
-        jump = scene.break_(CLOCK) if offset_s > 0 else turn(own_of(scene).folder, offset_s)
-        await jump
+    await scene.break_(CLOCK)
+    for name, offset_s in (("ahead", HOUR_S), ("back", -HOUR_S)):
+        await turn(own_of(scene).folder, offset_s)
         stuck += await _ask(scene, STUCK, 0.0)
         limited += await _ask(scene, LIMITED, scene.pace.fault_s / 2)
-        rows = await scene.deployment.rows()
-        scene.findings.figures[f"clock_off_{'ahead' if offset_s > 0 else 'back'}_s"] = clock_off_s(rows, time.time())
+        off_s = clock_off_s(await scene.deployment.rows(), time.time())
+        scene.findings.figures[f"clock_off_{name}_s"] = off_s
     scene.findings.figures |= figures_of(limited, stuck, scene.now() - began, await scene.deployment.rows())
     await scene.restore()
     await scene.aftermath()
@@ -101,7 +101,7 @@ DRILL = Drill(
     fault="the gateway's processes are told another time of day; their monotonic clock goes on as it does",
     restores="they are told the right time again",
     faults=(CLOCK,),
-    setup=Setup(env=clock_env(library())),
+    setup=Setup(engine=paced, env=clock_env(library())),
     bars=(
         Bar(
             name="the clock was ahead by",

@@ -8,6 +8,7 @@ from tidegate.load.drills.drill import Drill
 from tidegate.load.drills.own_scene import own_of
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.setup import Setup
+from tidegate.load.drills.stand_in import paced
 
 
 async def play(scene: Scene) -> None:
@@ -35,7 +36,7 @@ DRILL = Drill(
     fault="no file of the gateway's processes may grow: each write to its log fails, with one log line per request",
     restores="the files may grow again",
     faults=(DISK_FULL,),
-    setup=Setup(config={"server": {"log_requests": True}}),
+    setup=Setup(engine=paced, config={"server": {"log_requests": True}}),
     bars=(
         Bar(name="errors", row="S2-32", figure=lambda findings: float(findings.errors), most=0, hint="see the log"),
         Bar(name="restarts of the gateway", row="S2-32", figure=figure("restarts"), most=0, hint="see the log's end"),

@@ -16,7 +16,7 @@ from tidegate.load.drills.own_deployment import PHASE, TIMEOUTS
 from tidegate.load.drills.own_scene import change, order, own_of
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.setup import Setup
-from tidegate.load.drills.stand_in import StandIn, resident_bytes
+from tidegate.load.drills.stand_in import StandIn, paced, resident_bytes
 from tidegate.load.drills.steady_load import SteadyLoad
 from tidegate.load.sample import Sample
 from tidegate.load.sender import Sender
@@ -123,7 +123,7 @@ DRILL = Drill(
     fault="a further upstream takes every request and sends nothing; it is asked ten times a second",
     restores="the upstream is taken out of the configuration, and its process ended",
     faults=(),
-    setup=Setup(config={"tail": {"timeouts": {**TIMEOUTS, "total": TOTAL}}}),
+    setup=Setup(engine=paced, config={"tail": {"timeouts": {**TIMEOUTS, "total": TOTAL}}}),
     bars=(
         Bar(
             name="longest that a stream held a place at the API",
