@@ -19,8 +19,8 @@ def sample(index: int, at: float, outcome: ClientOutcome = ClientOutcome.OK) -> 
     return Sample("p", "t", index, "x", at, at + 0.01, at + 1.0, outcome, first_at=at + 0.21, status=200)
 
 
-def finished(**changes: float) -> Finished:
-    return Finished([(3, 2)], [(3, 4)], **{"cpu_s": 0.5, "busy_share": 0.1, **changes})
+def finished(busy_share: float = 0.1) -> Finished:
+    return Finished([(3, 2)], [(3, 4)], 0.5, busy_share)
 
 
 def tally(phase: Phase = PHASE, workers: int = 2) -> PhaseTally:
@@ -29,8 +29,8 @@ def tally(phase: Phase = PHASE, workers: int = 2) -> PhaseTally:
 
 def test_progress_adds_up_the_workers_and_has_the_times_of_the_last_seconds() -> None:
     made = tally()
-    made.add(0, Batch(1009.0, [sample(0, 5.0), sample(1, 6.0, ClientOutcome.SHED)], 40, 38, 4))
-    made.add(1, Batch(1009.0, [sample(2, 7.0)], 42, 40, 6))
+    made.add(0, Batch(1009.0, [sample(0, 5.0), sample(1, 6.0, ClientOutcome.SHED)], 40, 38, 4, []))
+    made.add(1, Batch(1009.0, [sample(2, 7.0)], 42, 40, 6, []))
     shown = made.progress(9.5)
     assert (shown.due, shown.sent, shown.in_flight, shown.elapsed_s) == (82, 78, 10, 4.5)
     assert shown.outcomes == {"ok": 2, "shed": 1}
@@ -47,7 +47,7 @@ def test_rates_are_of_the_last_seconds() -> None:
     made = tally(workers=1)
     for second in range(1, 40):
         sent = min(second, 20) * 10
-        made.add(0, Batch(ZERO + BEGAN_S + second, [], sent, sent, 0))
+        made.add(0, Batch(ZERO + BEGAN_S + second, [], sent, sent, 0, []))
         shown = made.progress(BEGAN_S + second)
         assert shown.sent_rate_per_s == pytest.approx(10.0 if second <= 20 else max(0, 30 - second), abs=1.01)
 
@@ -59,8 +59,8 @@ def test_nothing_is_told_before_anything_is_known() -> None:
 
 def test_what_was_played_is_in_the_order_in_which_it_was_due() -> None:
     made = tally()
-    made.add(1, Batch(1009.0, [sample(1, 6.0)], 1, 1, 0))
-    made.add(0, Batch(1009.0, [sample(0, 5.0), sample(2, 7.0)], 2, 2, 0))
+    made.add(1, Batch(1009.0, [sample(1, 6.0)], 1, 1, 0, [0.001]))
+    made.add(0, Batch(1009.0, [sample(0, 5.0), sample(2, 7.0)], 2, 2, 0, [0.002]))
     played = made.played([finished(), finished(busy_share=0.3)], None)
     assert [each.index for each in played.samples] == [0, 1, 2]
     assert played.gaps.buckets == {3: 4}
@@ -68,6 +68,7 @@ def test_what_was_played_is_in_the_order_in_which_it_was_due() -> None:
     assert (played.cpu_s, played.busiest_share, played.began_s, played.ended_s) == (1.0, 0.3, 5.0, 8.0)
     assert played.lags_s == pytest.approx([0.01] * 3)
     assert played.sending_s == 20.0
+    assert played.wake_lags_s == [0.001, 0.002]
 
 
 def test_a_phase_that_was_ended_early_was_sent_for_less() -> None:
@@ -78,7 +79,7 @@ def test_a_phase_that_was_ended_early_was_sent_for_less() -> None:
 def test_a_closed_loop_that_reached_its_count_was_sent_for_as_long_as_that_took() -> None:
     phase = Phase(name="p", source=Even(100), duration_s=20.0, users=1, count=2)
     made = tally(phase)
-    made.add(0, Batch(1009.0, [sample(0, 5.0), sample(1, 6.0)], 2, 2, 0))
+    made.add(0, Batch(1009.0, [sample(0, 5.0), sample(1, 6.0)], 2, 2, 0, []))
     played = made.played([finished()], None)
     assert played.sending_s == pytest.approx(2.0)
     assert played.lags_s == []

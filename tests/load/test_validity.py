@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.load.asks_of_a_test import Even
@@ -23,7 +25,7 @@ def sample(index: int, *, lag_s: float = 0.0, ttft_s: float = 0.05, code: str = 
     return Sample("p", "t", index, "x", due, sent, due + 1.0, outcome, code=code, first_at=first, status=200)
 
 
-def played(*samples: Sample, busiest_share: float = 0.1) -> Played:
+def played(*samples: Sample, busiest_share: float = 0.1, wake_lags_s: Sequence[float] = ()) -> Played:
     lags = [each.lag_s for each in samples if each.sent_at]
     return Played(
         phase="p",
@@ -36,6 +38,7 @@ def played(*samples: Sample, busiest_share: float = 0.1) -> Played:
         token_gaps=GapCounts(),
         busiest_share=busiest_share,
         lags_s=lags,
+        wake_lags_s=[*wake_lags_s],
     )
 
 
@@ -65,6 +68,14 @@ def test_one_late_ask_of_a_few_is_an_accident_and_two_are_not() -> None:
 def test_users_who_wait_have_no_schedule_to_be_late_for() -> None:
     closed = Phase(name="p", source=Even(100), duration_s=2.0, users=3)
     assert problems(played(*(sample(index, lag_s=3.0) for index in range(1, 200))), closed) == ()
+
+
+def test_a_generator_that_woke_late_saw_the_answers_of_waiting_users_late() -> None:
+    closed = Phase(name="p", source=Even(100), duration_s=2.0, users=3)
+    samples = [sample(index) for index in range(1, 20)]
+    assert problems(played(*samples, wake_lags_s=[0.001] * 99 + [0.2]), closed) == ()
+    (text,) = problems(played(*samples, wake_lags_s=[0.001] * 97 + [0.2] * 3), closed)
+    assert "was woken late (lag P99 200 ms" in text
 
 
 def test_a_busy_process_is_told() -> None:

@@ -58,7 +58,7 @@ def test_one_that_speaks_out_of_turn_is_lost(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_messages_that_nobody_waits_for_change_nothing() -> None:
     async def main() -> None:
-        script = "tell(Batch(0.0, [], 1, 1, 0)); tell(Broken('broke'))\ns.recv(1); s.recv(9999)"
+        script = "tell(Batch(0.0, [], 1, 1, 0, [])); tell(Broken('broke'))\ns.recv(1); s.recv(9999)"
         worker = await WorkerProcess.spawn(command(script))
         async with asyncio.timeout(20):
             with pytest.raises(WorkerLostError, match="could not go on: broke"):

@@ -40,6 +40,8 @@ class Batch(Message):
     due: int
     sent: int
     in_flight: int
+    wake_lags_s: list[float]
+    """See ``Played``; those since the last batch."""
 
 
 class Finished(Message):

@@ -31,6 +31,7 @@ class PhaseTally:
         """Due, sent and in flight, by worker."""
         self._outcomes: Counter[str] = Counter()
         self._samples: list[Sample] = []
+        self._wake_lags_s: list[float] = []
         self._recent: deque[Sample] = deque()
         self._marks: deque[tuple[float, int, int]] = deque([(began_s, 0, 0)])
         """When, and what was due and sent by then."""
@@ -39,6 +40,7 @@ class PhaseTally:
         self._counts[worker] = batch.due, batch.sent, batch.in_flight
         self._told_s = max(self._told_s, batch.at - self._zero)
         self._samples += batch.samples
+        self._wake_lags_s += batch.wake_lags_s
         self._recent += batch.samples
         self._outcomes.update([sample.outcome.value for sample in batch.samples])
 
@@ -89,6 +91,7 @@ class PhaseTally:
             cpu_s=sum(part.cpu_s for part in finished),
             busiest_share=max(part.busy_share for part in finished),
             lags_s=_lags(self._phase, samples),
+            wake_lags_s=self._wake_lags_s,
         )
 
     def _rates(self, due: int, sent: int) -> tuple[float | None, float | None]:

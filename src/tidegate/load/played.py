@@ -29,3 +29,5 @@ class Played:
     """CPU of the busiest of them, of the wall-clock time: above 0.8 it was the generator that was measured."""
     lags_s: list[float] = field(default_factory=list)
     """How late each ask of an open loop was sent."""
+    wake_lags_s: list[float] = field(default_factory=list)
+    """How late the generator's processes woke for a tick of their own, every 50 ms: a read is seen as late as that."""

@@ -52,11 +52,14 @@ class Sender:
         self._loops: set[OpenLoop | ClosedLoop] = set()
         self._under_way: set[Flight] = set()
         self._ticking: asyncio.TimerHandle | None = None
+        self._tick_at = 0.0
         self._stopping: asyncio.TimerHandle | None = None
         self.sent = 0
         self.gaps = GapCounts()
         """Between reads with a part of an answer, of all that was sent; see ``Played``."""
         self.token_gaps = GapCounts()
+        self.wake_lags_s: list[float] = []
+        """How late each tick came, while something was under way."""
 
     @property
     def in_flight(self) -> int:
@@ -123,7 +126,7 @@ class Sender:
         self._under_way.add(flight)
         self._wheel.add(flight)
         if self._ticking is None:
-            self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+            self._tick_again(flight.sent_at)
         self._pool.send(flight)
 
     def drop(self, flight: Flight, due_at: float, on_sample: Sink) -> None:
@@ -159,10 +162,16 @@ class Sender:
         on_sample(flight.sample(flight.heard(*how), self._clock(), self._zero))
 
     def _tick(self) -> None:
+        now = self._clock()
         self._ticking = None
-        self._wheel.turn(self._clock())
+        self.wake_lags_s.append(max(0.0, now - self._tick_at))
+        self._wheel.turn(now)
         if self._under_way:
-            self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+            self._tick_again(now)
+
+    def _tick_again(self, now: float) -> None:
+        self._tick_at = now + TICK_S
+        self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     def _leave(self, flight: Flight) -> None:
         self._cut(flight, "patience")

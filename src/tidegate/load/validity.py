@@ -33,18 +33,17 @@ def lag_bound_s(played: Played) -> float:
 
 
 def _lag(played: Played, phase: Phase) -> str:
-    lags = sorted(played.lags_s)
-    if phase.users is not None or not lags:
-        return ""
+    """Users who wait have no schedule; that their answers are seen late tells how the generator woke."""
+    is_open = phase.users is None
+    lags = sorted(played.lags_s if is_open else played.wake_lags_s)
     bound = lag_bound_s(played)
     late = sum(lag > bound for lag in lags)
     # One of a few is an accident; for 100 and more this is the P99.
     if late <= max(1, LATE_SHARE * len(lags)):
         return ""
-    p99 = seconds_text(quantile(lags, 0.99))
-    return (
-        f"the generator sent late (lag P99 {p99}, at most {seconds_text(bound)}): use more processes or a freer machine"
-    )
+    p99, most = seconds_text(quantile(lags, 0.99)), seconds_text(bound)
+    what = "sent" if is_open else "was woken"
+    return f"the generator {what} late (lag P99 {p99}, at most {most}): use more processes or a freer machine"
 
 
 def _busy(played: Played) -> str:

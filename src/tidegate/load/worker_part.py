@@ -51,7 +51,7 @@ class WorkerPart:
     async def play(self, began: float) -> None:
         """``began``: the clock's time at which the phase begins, for all parts of it."""
         sender = self._sender
-        sender.gaps, sender.token_gaps = GapCounts(), GapCounts()
+        sender.gaps, sender.token_gaps, sender.wake_lags_s = GapCounts(), GapCounts(), []
         telling = asyncio.get_running_loop().create_task(self._tell_again())
         cpu_began = time.process_time()
         try:
@@ -97,7 +97,8 @@ class WorkerPart:
         sender = self._sender
         sent = sender.sent - self._sent_before
         samples, self._samples, self._kept_bytes = self._samples, [], 0
-        self._tell_crew(Batch(time.monotonic(), samples, sent + sender.overdue, sent, sender.in_flight))
+        lags, sender.wake_lags_s = sender.wake_lags_s, []
+        self._tell_crew(Batch(time.monotonic(), samples, sent + sender.overdue, sent, sender.in_flight, lags))
 
 
 def share_of(total: int, worker: int, workers: int) -> int:
