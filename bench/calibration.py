@@ -1,6 +1,6 @@
 """A simulated engine fitted to a real one, and both under the same load: how far apart are P50 and P95?
 
-    python -m bench.calibration [--engine embedded|vllm] [--rounds 3] [--seconds 30] [--keep FOLDER] [--json] [--gate]
+    python bench/calibration.py [--engine embedded|vllm] [--rounds 3] [--seconds 30] [--keep FOLDER] [--json] [--gate]
 
 The engine is alone, without a gateway. Each round has two parts: calibration traffic (single requests, then more and
 more at once), to which step times are fitted, and an independent Poisson mix of other lengths at two loads, which is
@@ -27,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.fault_runs.llama import LlamaProcess
 from bench.vllm_runs import place

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from types import TracebackType
 
 from tidegate.engines.llamacpp.model_file import model_file
@@ -20,8 +21,10 @@ class LlamaProcess:
 
     kind = LlamaServer.kind
 
-    def __init__(self) -> None:
-        self._options = Options(model=str(model_file()))
+    def __init__(self, api_key: str | None = None) -> None:
+        """``api_key``: None gives it one of its own."""
+        options = Options(model=str(model_file()))
+        self._options = options if api_key is None else replace(options, api_key=api_key)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> LlamaProcess:
