@@ -11,6 +11,7 @@ from tidegate.errors import ConfigError
 from tidegate.load.plan import Plan
 from tidegate.load.plan_file import read_plan
 from tidegate.load.plan_options import PlanOptions
+from tidegate.load.plans.calibrating import calibration
 from tidegate.load.plans.known_traffic import replay_plan, scenario_plan
 from tidegate.load.plans.oddities import abnormal
 from tidegate.load.plans.tenancy import multi_tenant
@@ -61,9 +62,8 @@ PLANS: dict[str, NamedPlan] = {
     "essay-evening": NamedPlan("120 essays a second, in the evening 19 % of them long; @RATE", essay_evening),
     "long-context": NamedPlan("inputs of 1k to 20k tokens: does latency grow in a line?", long_context, False),
     "abnormal": NamedPlan("what no sound client sends, a sound question behind each", abnormal, False),
-    "quick": NamedPlan(
-        "a minute of short chats: is everything in place? @RATE; without it as two users showed", quick
-    ),
+    "calibration": NamedPlan("what tidegate simulate calibrate fits an engine's costs to", calibration, False),
+    "quick": NamedPlan("a minute of short chats: is everything in place? @RATE; without it as two users showed", quick),
 }
 
 WITH_TEXT: dict[str, tuple[str, Callable[[str, PlanOptions], Plan]]] = {

@@ -170,7 +170,7 @@ def _unusual() -> Iterator[AbnormalCase]:
             "one-token": _with('"max_tokens":1'),
             "text-parts": said([{"type": "text", "text": "Say "}, {"type": "text", "text": "hello."}]),
             "many-messages": _messages(
-                [{"role": "user" if place % 2 == 0 else "assistant", "content": f"{place}"} for place in range(61)]
+                [{"role": "user" if place % 2 == 0 else "assistant", "content": f"{place}"} for place in range(21)]
             ),
             "white-space-around": b' , \n\t"messages" : [ {"role" : "user" , "content":"hello"} ] ' + TAIL,
             "escaped-name": b',"\\u006dessages":[{"role":"user","content":"hello"}]' + TAIL,
@@ -188,11 +188,11 @@ def _sizes() -> Iterator[AbnormalCase]:
         "repeated",
         Refusal(frozenset({400}), frozenset({"repetitive_input", "context_length_exceeded"}), may_answer=True),
         {
-            "one-letter": said("a" * 800),
-            "one-word": said("no " * 400),
-            "one-sentence": said("Tell me again what you told me before. " * 60),
-            "emoji-repeated": said("\U0001f600" * 100),
-            "line-breaks": said("hello" + "\n" * 500),
+            "one-letter": said("a" * 400),
+            "one-word": said("no " * 120),
+            "one-sentence": said("Tell me again what you told me before. " * 15),
+            "emoji-repeated": said("\U0001f600" * 30),
+            "line-breaks": said("hello" + "\n" * 200),
         },
     )
 

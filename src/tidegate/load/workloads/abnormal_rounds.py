@@ -11,7 +11,7 @@ from tidegate.load.workloads.abnormal_case import AbnormalCase
 from tidegate.load.workloads.abnormal_corpus import ANSWER_TOKENS, corpus, said
 
 PROBE = AbnormalCase(name="probe", group="probe", body=said("Say hello."))
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """Longer than this is a hang."""
 
 
