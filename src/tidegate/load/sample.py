@@ -17,7 +17,8 @@ class Sample(msgspec.Struct, array_like=True, gc=False):
     due_at: float
     """When it was to be sent. In a closed loop: when its user was free."""
     sent_at: float
-    """The request was handed to the kernel."""
+    """The request was handed to the kernel; where no connection was free, a new one was asked for, whose setting up is
+    then part of the request's time, as it is of a user's."""
     ended_at: float
     outcome: ClientOutcome
     tenant: str = ""
