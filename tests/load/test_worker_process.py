@@ -51,6 +51,11 @@ def test_one_that_only_closes_its_end_is_killed(monkeypatch: pytest.MonkeyPatch)
     assert "the connection to it is closed" in found
 
 
+def test_one_that_says_what_no_worker_says_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = lost("s.sendall((3).to_bytes(4) + b'abc'); time.sleep(60)", monkeypatch)
+    assert "could not go on: a message that does not decode" in found
+
+
 def test_one_that_speaks_out_of_turn_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     found = lost("tell(Prepared()); time.sleep(60)", monkeypatch)
     assert "said Prepared out of turn" in found

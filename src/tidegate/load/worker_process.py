@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from typing import IO
 
-from tidegate.errors import TidegateError
+from tidegate.errors import ProtocolError, TidegateError
 from tidegate.gateway.channel import Channel
 from tidegate.load.crew_messages import Batch, Broken, CrewDown, CrewUp, Finished, Prepared
 
@@ -119,7 +119,9 @@ class WorkerProcess:
                     self._awaited.set_result(message)
 
     def _on_closed(self, error: Exception | None) -> None:
-        del error  # Its exit status says more.
+        if isinstance(error, ProtocolError):
+            # Of any other end its exit status says more.
+            self._problem = self._problem or str(error)
         self._lose()
 
     def _lose(self) -> None:
