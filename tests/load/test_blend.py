@@ -150,6 +150,12 @@ def test_a_conversation_that_would_grow_beyond_the_context_gives_way_to_a_new_on
     assert len({ask.session for ask in found}) > 5
 
 
+def test_no_two_users_of_a_closed_loop_hold_the_same_conversation() -> None:
+    assert TALK.for_users(20) == replace(TALK, conversation=Conversation(Fixed(4), open_sessions=40))
+    assert TALK.for_users(2) is TALK
+    assert PLAIN.for_users(20) is PLAIN
+
+
 def test_the_share_of_streams_and_the_further_fields_are_as_given() -> None:
     found = sent(replace(PLAIN, stream_share=0.25, more=',"ignore_eos":true', wants_json=True), 400)
     assert sum(ask.is_stream for ask in found) == pytest.approx(100, rel=0.25)

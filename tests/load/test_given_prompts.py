@@ -12,6 +12,8 @@ import pytest
 
 from tidegate.errors import ConfigError
 from tidegate.load.ask import Ask
+from tidegate.load.named_plans import find_plan
+from tidegate.load.plan_options import PlanOptions
 from tidegate.load.workloads.blend import Blend
 from tidegate.load.workloads.filler import NONCE_WORDS
 from tidegate.load.workloads.given_prompts import read_prompts
@@ -70,6 +72,14 @@ def test_the_example_is_read() -> None:
     given = read_prompts(EXAMPLE)
     assert len(given.prompts) == 3
     assert given.source == "load-prompts.jsonl"
+
+
+def test_a_file_of_prompts_is_a_plan_that_sends_each_once() -> None:
+    plan = find_plan(f"prompts@{EXAMPLE}", PlanOptions(scale=0.5))
+    (phase,) = plan.phases
+    assert (phase.users, phase.count) == (2, 3)
+    assert {ask.label for ask in islice(phase.source.asks(0), 3)} == {"prompt", "parcel"}
+    assert [ask.max_tokens for ask in islice(phase.source.asks(0), 3) if ask.label == "parcel"] == [64]
 
 
 @pytest.mark.parametrize(

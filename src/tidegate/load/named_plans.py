@@ -12,7 +12,7 @@ from tidegate.load.plan import Plan
 from tidegate.load.plan_file import read_plan
 from tidegate.load.plan_options import PlanOptions
 from tidegate.load.plans.calibrating import calibration
-from tidegate.load.plans.known_traffic import replay_plan, scenario_plan
+from tidegate.load.plans.known_traffic import prompts_plan, replay_plan, scenario_plan
 from tidegate.load.plans.oddities import abnormal
 from tidegate.load.plans.tenancy import multi_tenant
 from tidegate.load.plans.three_phases import acceptance, quick, steady_load, three_phase
@@ -68,6 +68,7 @@ PLANS: dict[str, NamedPlan] = {
 
 WITH_TEXT: dict[str, tuple[str, Callable[[str, PlanOptions], Plan]]] = {
     "replay": ("@FILE: the times and lengths of a load run's records, a log or JSON lines, other words", replay_plan),
+    "prompts": ("@FILE: each prompt of a file of JSON lines once, by four users", prompts_plan),
     "scenario": ("@NAME: a simulated scenario whose name a plan has too", scenario_plan),
 }
 

@@ -146,12 +146,13 @@ class PhaseMaker:
         self, section: PhaseSection, recipes: tuple[Recipe, ...], users: int, name: str, kind: str = "load"
     ) -> Phase:
         options = self._options
+        count = options.users(users)
         return Phase(
             name=name,
             kind=Kind(section.kind or kind),
-            source=Blend(name=name, recipes=recipes),
+            source=Blend(name=name, recipes=tuple(recipe.for_users(count) for recipe in recipes)),
             duration_s=options.duration(section.duration_s or 0.0),
-            users=options.users(users),
+            users=count,
             count=None if section.count is None else options.runs(section.count),
         )
 

@@ -1,4 +1,4 @@
-"""Plans of traffic that is known beforehand: simulated scenarios and replayed files."""
+"""Plans of traffic that is known beforehand: simulated scenarios, replayed files, prompts of one's own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from tidegate.load.phase import Kind, Phase
 from tidegate.load.plan import Objective, Plan
 from tidegate.load.plan_options import PlanOptions
+from tidegate.load.workloads.blend import Blend
+from tidegate.load.workloads.given_prompts import read_prompts
 from tidegate.load.workloads.length_draws import Fixed
 from tidegate.load.workloads.recipe import Recipe
 from tidegate.load.workloads.replay_file import read_rows
@@ -24,6 +26,10 @@ PATIENT_TPOTS = 2.0
 scenario's objective."""
 TAIL_S = 1.0
 """A phase of known times is so much longer than its last request's time."""
+PROMPT_USERS = 4
+PROMPT_OUTPUT_TOKENS = 256
+"""Where a line of the file says no other bound."""
+PROMPTS_MOST_S = 3600.0
 SHARED = Recipe(label="", prompt=Fixed(1))
 """What all rows have in common; options fit it."""
 
@@ -83,6 +89,21 @@ def replay_plan(file: str, options: PlanOptions) -> Plan:
             "replayed": f"{len(rows)} requests of {path.name}: their times and lengths, and words of our own",
         },
     )
+
+
+def prompts_plan(file: str, options: PlanOptions) -> Plan:
+    """Each prompt of a file once. Raises ConfigError: the file can't be read, or holds something else."""
+    given = read_prompts(Path(file))
+    recipe = options.fitted(Recipe(label="prompt", prompt=Fixed(1), output=Fixed(PROMPT_OUTPUT_TOKENS), given=given))
+    phase = Phase(
+        name="prompts",
+        source=Blend(name="prompts", recipes=(recipe,)),
+        duration_s=options.duration(PROMPTS_MOST_S),
+        users=options.users(PROMPT_USERS),
+        count=len(given.prompts),
+    )
+    notes = {"prompts": f"{len(given.prompts)} of {given.source}, each once"}
+    return Plan(name=f"prompts@{given.source}", seed=options.seed, phases=(phase,), notes=notes)
 
 
 def _sent(rows: Iterable[TrafficRow], options: PlanOptions) -> tuple[TrafficRow, ...]:

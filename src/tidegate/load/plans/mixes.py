@@ -58,7 +58,7 @@ def user_steps(
         Phase(
             name=f"users-{count}",
             kind=Kind.STEP,
-            source=Blend(name=f"users-{count}", recipes=fitted),
+            source=Blend(name=f"users-{count}", recipes=tuple(recipe.for_users(count) for recipe in fitted)),
             duration_s=options.duration(seconds),
             users=count,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tidegate.load.ask import PATIENCE_S, Refusal
@@ -75,6 +75,13 @@ class Recipe:
     patience_s: float = PATIENCE_S
     keeps_text: bool = False
     wants_json: bool = False
+
+    def for_users(self, users: int) -> Recipe:
+        """With open sessions enough that no two of a closed loop's users hold the same one."""
+        talk = self.conversation
+        if talk is None or talk.open_sessions >= 2 * users:
+            return self
+        return replace(self, conversation=Conversation(talk.turns, 2 * users))
 
     @property
     def title(self) -> str:
