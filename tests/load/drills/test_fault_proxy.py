@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tidegate.load.drills.fault_proxy import FaultProxy, control, obey, serve
-from tidegate.load.drills.impairment import Cut, Impairment
+from tidegate.load.drills.impairment import Cut, Impairment, Pages
 from tidegate.testing.openai_shapes import whole
 from tidegate.wire.requests import Incoming
 
@@ -106,6 +106,38 @@ def test_closing_ends_connections_that_are_open() -> None:
         await proxy.close()
         assert proxy.state()["open"] == 0
         assert await reader.read() == b""
+        writer.close()
+
+    asyncio.run(behind_a_proxy(act))
+
+
+async def page_of(port: int, target: str) -> bytes:
+    """The answer to one GET on a connection of its own."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {target} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
+    writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def test_pages_freeze_fail_and_fall_silent_while_answers_go_on() -> None:
+    async def act(proxy: FaultProxy, port: int) -> None:
+        fresh = await page_of(port, "/metrics")
+        assert fresh.endswith(b'{"ok": 1}')
+        proxy.impair(Impairment(pages=Pages.FROZEN))
+        frozen = await page_of(port, "/metrics")
+        assert frozen.endswith(b'\r\n\r\n{"ok": 1}')
+        assert frozen != fresh
+        assert await page_of(port, "/never-asked") == fresh
+        proxy.impair(Impairment(pages=Pages.FAILING))
+        assert (await page_of(port, "/metrics")).startswith(b"HTTP/1.1 503")
+        assert await page_of(port, "/health") == fresh
+        proxy.impair(Impairment(pages=Pages.SILENT))
+        assert await page_of(port, "/health") == b""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(ASK)
+        assert await reader.readexactly(len(ANSWER)) == ANSWER
         writer.close()
 
     asyncio.run(behind_a_proxy(act))

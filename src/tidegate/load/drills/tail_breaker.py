@@ -50,7 +50,7 @@ async def play(scene: Scene) -> None:
     await scene.baseline()
     before, lines_before = await _ask(scene, 1), own_of(scene).gateway.log.count(LINE)
     await tail.fail(Fault.SLOW)
-    scene.findings.broken_at = scene.now()
+    scene.mark_broken()
     scene.on_restore("the mark on the user's address", lambda: _unmark(scene))
     triggering = await _ask(scene, TRIGGER)
     direct = await _ask(scene, 2)

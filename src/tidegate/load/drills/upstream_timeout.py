@@ -46,7 +46,7 @@ async def play(scene: Scene) -> None:
     await change(scene, {f"upstreams.{API}": {"replicas": [replica]}})
     await scene.baseline()
     await api.fail(Fault.HANG)
-    scene.findings.broken_at = scene.now()
+    scene.mark_broken()
     before = _resident(scene)
     asked = await _ask(scene)
     rows = await scene.deployment.rows()
