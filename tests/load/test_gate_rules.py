@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from tidegate.load.phase import Kind
 from tidegate.load.phase_figures import PhaseFigures
 from tidegate.load.plan import Plan
 from tidegate.load.rated_bars import TTFT
+from tidegate.load.result import Result
 from tidegate.load.verdict import Verdict
 
 SOAK_S = 1000.0
@@ -107,7 +108,7 @@ def test_a_service_that_answers_nobody_has_not_passed() -> None:
     found = verdicts(figures_of([sample(k / 20, 1.0, ClientOutcome.SHED) for k in range(2000)]))
     assert found["S1-46"].passed is None
     assert found["S1-41"].passed is False
-    assert "0.000 %" in found["S1-41"].measured
+    assert "0 % of" in found["S1-41"].measured
 
 
 def test_the_worst_of_several_phases_counts_and_is_named() -> None:
@@ -281,4 +282,33 @@ def test_built_in_gates_go_by_their_names() -> None:
     assert list(built_in()) == ["acceptance", "acceptance@ttft", "burst"]
     both = acceptance() + burst()
     assert both.name == "acceptance,burst"
-    assert len(judge([], both, plan())) == len(judge([], acceptance(), plan())) + 3
+    rows = [each.row for each in judge([], both, plan())]
+    assert rows.count("S1-52") == 1, "a bar of both is judged once"
+    assert len(rows) == len(judge([], acceptance(), plan())) + 2
+
+
+def result(*judged: Verdict, invalid: Sequence[str] = ()) -> Result:
+    return Result(
+        plan="p",
+        seed=1,
+        targets=["t"],
+        began="",
+        command="",
+        manifest={},
+        phases=[],
+        verdicts=list(judged),
+        invalid=list(invalid),
+    )
+
+
+def verdict(passed: bool | None, *, is_required: bool = True) -> Verdict:
+    return Verdict(name="n", row="", bar="", measured="", passed=passed, is_required=is_required)
+
+
+def test_a_run_passes_where_every_required_bar_was_judged_and_met() -> None:
+    assert result().passed is None
+    assert result(verdict(True), verdict(None, is_required=False)).passed is True
+    assert result(verdict(True), verdict(None)).passed is False
+    assert result(verdict(True), verdict(False, is_required=False)).passed is False
+    assert result(verdict(None, is_required=False)).passed is False, "nothing was judged"
+    assert result(verdict(True), invalid=["soak: the generator lagged"]).passed is False

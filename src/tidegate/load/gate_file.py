@@ -82,7 +82,7 @@ class _Reader:
         rules += [self.bar(bar, ("bars", index)) for index, bar in enumerate(bars)]
         if not rules and not self.document.problems:
             self.fail((), "no bar in it: give bars, or extends")
-        return tuple(rules)
+        return tuple(dict.fromkeys(rules))
 
     def extended(self, names: Any) -> list[Gates]:
         asked = names if isinstance(names, list) else [names]

@@ -23,7 +23,8 @@ class Gates:
     rules: tuple[Rule, ...]
 
     def __add__(self, other: Gates) -> Gates:
-        return Gates(f"{self.name},{other.name}", self.rules + other.rules)
+        """What stands in both is judged once."""
+        return Gates(f"{self.name},{other.name}", tuple(dict.fromkeys(self.rules + other.rules)))
 
 
 def judge(figures: Sequence[PhaseFigures], gates: Gates, plan: Plan) -> list[Verdict]:

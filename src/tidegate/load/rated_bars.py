@@ -198,7 +198,9 @@ def availability_verdict(phases: Sequence[PhaseFigures], if_none: str) -> Verdic
     if not phases:
         return found
     worst = min(phases, key=lambda each: each.all.availability)
-    found = replace(found, measured=f"{worst.all.availability * 100:.3f} % of {asked(worst.all)} in {worst.phase}")
+    # Three nines are told apart from four, which three digits would not.
+    percent = f"{worst.all.availability * 100:.3f}".rstrip("0").rstrip(".")
+    found = replace(found, measured=f"{percent} % of {asked(worst.all)} in {worst.phase}")
     is_enough = worst.all.availability >= AVAILABILITY and found.passed is False
     return replace(found, passed=True, why="") if is_enough else found
 
