@@ -5,6 +5,7 @@ import importlib
 import resource
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tidegate.load import records_file
 from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.records_file import read_records, write_records
 
+PARQUET: Any = importlib.import_module("pyarrow.parquet")
 PARTS = [
     played(Shape(name="soak", duration_s=20.0, endings={ClientOutcome.SHED: 0.2}, tenants=("a", "b"))),
     played(Shape(name="burst", duration_s=5.0), began_s=20.0),
@@ -65,6 +67,22 @@ def test_a_row_of_an_older_file_has_defaults_for_what_it_lacks(tmp_path: Path) -
     path.write_bytes(gzip.compress(row))
     assert read_records(path)[0].attempts == 1
     assert read_records(path)[0].extra == {}
+
+
+def test_a_column_that_an_older_parquet_lacks_has_defaults(tmp_path: Path) -> None:
+    path = write_records(PARTS, tmp_path / "records")
+    table = PARQUET.read_table(path).drop_columns(["extra", "attempts", "text"])
+    PARQUET.write_table(table, path)
+    assert read_records(path)[3].extra == {}
+    assert read_records(path)[3].text == ""
+    assert read_records(path)[3].due_at == ALL[3].due_at
+
+
+def test_a_column_without_a_default_that_lacks_is_no_record(tmp_path: Path) -> None:
+    path = write_records(PARTS, tmp_path / "records")
+    PARQUET.write_table(PARQUET.read_table(path).drop_columns(["label"]), path)
+    with pytest.raises(ConfigError, match="no records of"):
+        read_records(path)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tidegate.load.whole_file import draft_of
 
 PARQUET, JSON_LINES = ".parquet", ".jsonl.gz"
 COLUMNS = Sample.__struct_fields__
+DEFAULTS = {each.name: each.default for each in msgspec.structs.fields(Sample)}
 BATCH_ROWS = 20_000
 """Written at a time: memory for a copy of so many rows, not of all."""
 HOW_TO_GET = "records as JSON lines: for Parquet install pyarrow (pip install 'tidegate[parquet]')"
@@ -53,7 +54,7 @@ def read_records(path: Path) -> list[Sample]:
     """
     try:
         rows = _parquet_rows(path) if path.suffix == PARQUET else _line_rows(path)
-        return [_sample_of(row) for row in rows]
+        return [msgspec.convert(row, Sample) for row in rows]
     except OSError as error:
         raise ConfigError([f"{path}: {error.strerror or error}"]) from error
     except (EOFError, ValueError, msgspec.DecodeError) as error:
@@ -64,22 +65,22 @@ def _row_of(sample: Sample) -> dict[str, Any]:
     return {column: getattr(sample, column) for column in COLUMNS}
 
 
-def _sample_of(row: dict[str, Any]) -> Sample:
-    values = {each.name: row.get(each.name, each.default) for each in msgspec.structs.fields(Sample)}
-    values["extra"] = dict(row.get("extra") or {})
-    return msgspec.convert([*values.values()], Sample)
-
-
 def _write_lines(samples: Iterable[Sample], draft: Path) -> None:
     with gzip.open(draft, "wb", compresslevel=5) as file:
         for sample in samples:
             file.write(msgspec.json.encode(_row_of(sample)) + b"\n")
 
 
-def _line_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _line_rows(path: Path) -> Iterator[list[Any]]:
     with gzip.open(path, "rb") as file:
         for line in file:
-            yield msgspec.json.decode(line, type=dict[str, Any])
+            row = msgspec.json.decode(line, type=dict[str, Any])
+            yield [row[name] if name in row else _default(name) for name in COLUMNS]
+
+
+def _default(column: str) -> Any:
+    """Of a column that an older file lacks."""
+    return {} if column == "extra" else DEFAULTS[column]
 
 
 def _write_parquet(library: Any, samples: Iterator[Sample], draft: Path) -> None:
@@ -110,10 +111,24 @@ def _schema(library: Any) -> Any:
     )
 
 
-def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _parquet_rows(path: Path) -> Iterator[list[Any]]:
     library = parquet_library()
     if library is None:
         raise ConfigError([f"{path}: reading Parquet needs pyarrow (pip install 'tidegate[parquet]')"])
     with library.parquet.ParquetFile(path) as file:
         for batch in file.iter_batches(BATCH_ROWS):
-            yield from batch.to_pylist()
+            columns = [_values(batch, name) for name in COLUMNS]
+            yield from map(list, zip(*columns, strict=True))
+
+
+def _values(batch: Any, name: str) -> list[Any]:
+    """Of one column. Maps are slow to take apart, and mostly empty."""
+    if name not in batch.schema.names:
+        return [_default(name) for _ in range(batch.num_rows)]
+    column = batch.column(name)
+    if name != "extra":
+        found: list[Any] = column.to_pylist()
+        return found
+    if len(column.keys) == 0:
+        return [{} for _ in range(batch.num_rows)]
+    return [dict(pairs or ()) for pairs in column.to_pylist()]
