@@ -51,7 +51,7 @@ NO_URL = "name the service: tidegate load http://127.0.0.1:8000/v1; `tidegate lo
 FIRST_USERS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Amounts:
     """How much of a plan is sent."""
 

@@ -13,7 +13,7 @@ from tidegate.load.target import Target
 from tidegate.load.target_facts import TargetFacts, facts_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Credentials:
     """What is sent with every request."""
 
