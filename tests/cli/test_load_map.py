@@ -74,6 +74,16 @@ def test_runs_are_kept_listed_and_compared(capsys: pytest.CaptureFixture[str]) -
     assert "0.50" in shown
 
 
+def test_an_upgrade_that_is_slower_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    quick, slow = kept(capsys, "a", 1.0, QUICK), kept(capsys, "bb", 2.0, QUICK)
+    ended = run(capsys, "load", "map", "compare", quick, slow, "--upgrade")
+    assert ended.status == 1
+    assert "scheduled_e2e.p50 in p" in ended.out
+    assert run(capsys, "load", "map", "compare", slow, quick, "--upgrade").status == 0
+    verdicts = json.loads(run(capsys, "load", "map", "compare", quick, slow, "--upgrade", "--json").out)["verdicts"]
+    assert {each["passed"] for each in verdicts} == {True, False}
+
+
 def test_the_best_set_is_a_diff_to_the_configuration_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     kept(capsys, "a", 2.0, SLOW)
     best = kept(capsys, "bb", 1.0, QUICK)

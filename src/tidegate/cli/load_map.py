@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tidegate.cli.load_play import MISSED
 from tidegate.cli.load_trial import trial
 from tidegate.cli.map_rows import (
     DEFAULT_MAP,
@@ -28,8 +30,10 @@ from tidegate.cli.options import AsJson, print_json
 from tidegate.errors import ConfigError
 from tidegate.load.config_diff import config_diff
 from tidegate.load.figure_bar import figure_text
-from tidegate.load.parameter_map import ParameterMap, compare
+from tidegate.load.parameter_map import Change, ParameterMap, compare
 from tidegate.load.result_file import read_result
+from tidegate.load.summary_table import bars_table
+from tidegate.load.upgrade_gate import upgrade_verdicts
 from tidegate.load.wish import EXAMPLE, read_wish
 
 Where = Annotated[
@@ -66,15 +70,28 @@ def show(where: Where = None, file: MapFile = DEFAULT_MAP, as_json: AsJson = Fal
 def compared(
     before: Annotated[str, typer.Argument(metavar="ID", help="Its first characters are enough.")],
     after: Annotated[str, typer.Argument(metavar="ID")],
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Exit status 1 where a figure of the second is worse (by over 10 %).")
+    ] = False,
     file: MapFile = DEFAULT_MAP,
     as_json: AsJson = False,
 ) -> None:
     """Say what differs between two rows: parameters, what they ran on, figures."""
     rows = ParameterMap(file)
-    change = compare(rows.row(before), rows.row(after))
+    first, second = rows.row(before), rows.row(after)
+    change = compare(first, second)
+    verdicts = upgrade_verdicts(first, second) if upgrade else []
     if as_json:
-        print_json({"params": change.params, "about": change.about, "figures": change.figures})
-        return
+        told = {"params": change.params, "about": change.about, "figures": change.figures}
+        print_json({**told, "verdicts": [asdict(each) for each in verdicts]})
+    else:
+        _print_change(change, before, after)
+        if verdicts:
+            Console().print(bars_table(verdicts))
+    raise typer.Exit(0 if all(each.passed for each in verdicts) else MISSED)
+
+
+def _print_change(change: Change, before: str, after: str) -> None:
     console = Console()
     for title, pairs in (("what it ran on", change.about), ("parameters", change.params)):
         for name, (old, new) in pairs.items():
