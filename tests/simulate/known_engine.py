@@ -40,7 +40,7 @@ def _asked(rng: Random) -> Iterator[LoadRow]:
         yield _row(index * 5.0, (16, 100, 400, 1200)[index % 4], 24, "single")
     at = 100.0
     for rate_per_s in (1.0, 2.0, 3.0):
-        for _ in range(20):
+        for _ in range(14):
             at += rng.expovariate(rate_per_s)
             yield _row(at, rng.randint(8, 500), rng.randint(4, 60), f"at-{rate_per_s:g}")
         at += 60.0

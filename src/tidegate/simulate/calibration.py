@@ -26,8 +26,14 @@ MOST_ROWS = 2000
 CHUNKS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 SEQUENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 BLOCK_TOKENS = 16
-REFINED = 3
+REFINED = 2
 """How many beginnings (chunk, sequences and first costs) are searched to the end: the best of all."""
+FIXED, PREFILL, SEQUENCE, CONTEXT, QUADRATIC, OVERHEAD = range(6)
+ALWAYS = frozenset({FIXED, PREFILL, SEQUENCE})
+MORE = tuple(map(frozenset, ((), (CONTEXT,), (QUADRATIC,), (OVERHEAD,), (CONTEXT, QUADRATIC, OVERHEAD))))
+"""What may be fitted beside them."""
+WORTH = 0.05
+"""Of the loss: costs that save less each are left at 0."""
 SCALE_S = 1e-4
 LEAST_STEP_MS = 1e-3
 
@@ -46,7 +52,7 @@ class Sizes:
 class Calibration:
     engine: CalibratedEngine
     loss: float
-    """``least_squares.loss`` of what is left on the rows that were fitted."""
+    """``least_squares.loss`` of what is left on the rows that were fitted, and a little more for each optional cost."""
     rows: int
     """So many were compared."""
     tries: int
@@ -80,12 +86,20 @@ class _Search:
             for pair in self._pairs()
             for costs in self._first_costs(*pair)
         )
-        found = []
-        for _, pair, costs in firsts[:REFINED]:
-            point, value = descend(self._function(pair), costs, _scales(costs))
-            found.append((value, pair, point))
-        value, pair, point = min(found)
+        value, pair, point = min(self._refined(pair, costs) for _, pair, costs in firsts[:REFINED])
         return Calibration(engine=self._engine(point, *pair), loss=value, rows=len(self._compared), tries=self._tries)
+
+    def _refined(self, pair: tuple[int, int], costs: Point) -> tuple[float, tuple[int, int], Point]:
+        """The costs that every engine has, and others as far as the fit gets better by them: what explains next to
+        nothing would only explain the machine's noise."""
+        scales = _scales(costs)
+        found = []
+        for more in MORE:
+            free = sorted(ALWAYS | more)
+            start = tuple(cost if axis in free else 0.0 for axis, cost in enumerate(costs))
+            point, value = descend(self._function(pair), start, scales, free)
+            found.append((value * (1 + WORTH * len(more)), pair, point))
+        return min(found)
 
     def _function(self, pair: tuple[int, int]) -> Callable[[Point], list[Residual]]:
         return lambda point: self._residuals(point, *pair)

@@ -7,11 +7,11 @@ Deterministic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf, sqrt
 
-SWEEPS = 400
-ROUNDS = 25
+SWEEPS = 200
+ROUNDS = 15
 NUDGE = 0.02
 """Relative step of the slopes: small steps meet the grain of a simulation that goes in whole steps."""
 ENOUGH = 1e-3
@@ -59,15 +59,18 @@ def loss(residuals: Sequence[Residual]) -> float:
 
 
 def descend(
-    residuals_at: Callable[[Point], list[Residual]], start: Point, scales: Sequence[float]
+    residuals_at: Callable[[Point], list[Residual]],
+    start: Point,
+    scales: Sequence[float],
+    free: Collection[int],
 ) -> tuple[Point, float]:
-    """From ``start`` downhill; ``scales`` are the least steps worth trying of each parameter."""
+    """From ``start`` downhill, moving the ``free`` parameters; ``scales`` are the least steps worth trying of each."""
     point, residuals = start, residuals_at(start)
     value, damping = loss(residuals), DAMPING
     if value == inf:
         return point, value
     for _ in range(ROUNDS):
-        slopes = _slopes(residuals_at, point, residuals, scales)
+        slopes = _slopes(residuals_at, point, residuals, {axis: scales[axis] for axis in free})
         before = value
         while damping <= MOST_DAMPING:
             tried = _stepped(point, slopes, residuals, damping)
@@ -85,17 +88,15 @@ def _slopes(
     residuals_at: Callable[[Point], list[Residual]],
     point: Point,
     residuals: list[Residual],
-    scales: Sequence[float],
+    scales: Mapping[int, float],
 ) -> list[list[float]]:
-    """By residual, then by parameter."""
-    columns = []
-    for axis, scale in enumerate(scales):
+    """By residual, then by parameter; 0 for those that are not moved."""
+    columns = [[0.0] * len(residuals) for _ in point]
+    for axis, scale in scales.items():
         step = NUDGE * max(point[axis], scale)
         moved = residuals_at((*point[:axis], point[axis] + step, *point[axis + 1 :]))
-        if len(moved) != len(residuals):
-            columns.append([0.0] * len(residuals))
-            continue
-        columns.append([(after - now) / step for (after, _), (now, _) in zip(moved, residuals, strict=True)])
+        if len(moved) == len(residuals):
+            columns[axis] = [(after - now) / step for (after, _), (now, _) in zip(moved, residuals, strict=True)]
     return [list(row) for row in zip(*columns, strict=True)]
 
 

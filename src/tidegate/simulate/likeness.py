@@ -12,6 +12,8 @@ from tidegate.simulate.load_row import LoadRow
 from tidegate.simulate.quantile import quantile
 
 QUANTILES = (0.5, 0.95)
+FITTED_QUANTILES = (0.5, 0.75, 0.95)
+QUANTILE_WEIGHT = 0.3
 LEAST_S = 1e-3
 """Added to both sides of a ratio: below a millisecond it is the client that is measured."""
 
@@ -69,25 +71,35 @@ def likenesses(rows: Sequence[LoadRow], played: Sequence[Replayed]) -> list[Like
 
 
 def _likeness(phase: str, metric: str, share: float, values: list[tuple[float, float]]) -> Likeness:
+    measured_s, simulated_s = _quantiles(values, share)
     return Likeness(
         phase=phase,
         metric=metric,
         share=share,
         count=len(values),
-        measured_s=quantile(sorted(measured for measured, _ in values), share),
-        simulated_s=quantile(sorted(simulated for _, simulated in values), share),
+        measured_s=measured_s,
+        simulated_s=simulated_s,
     )
 
 
 def residuals(rows: Sequence[LoadRow], played: Sequence[Replayed]) -> list[Residual]:
-    """Logarithms of simulated by measured: of each request, and of the quantiles of each phase with as much weight in
-    sum. None at all where the simulated engine left one unanswered.
+    """Logarithms of simulated by measured: of each request, and of the quantiles of all, which weigh a third in sum.
+    None at all where the simulated engine left one unanswered.
     """
     if unanswered(rows, played):
         return []
-    alone = [_apart(*each) for values in pairs(rows, played).values() for each in values]
-    together = [_apart(each.measured_s, each.simulated_s) for each in likenesses(rows, played)]
-    return [(value, 1 / len(alone)) for value in alone] + [(value, 1 / len(together)) for value in together]
+    metrics = pairs(rows, played).values()
+    alone = [_apart(*each) for values in metrics for each in values]
+    together = [_apart(*_quantiles(values, share)) for values in metrics if values for share in FITTED_QUANTILES]
+    return [(value, 1 / len(alone)) for value in alone] + [
+        (value, QUANTILE_WEIGHT / len(together)) for value in together
+    ]
+
+
+def _quantiles(values: list[tuple[float, float]], share: float) -> tuple[float, float]:
+    """Measured, simulated."""
+    measured, simulated = (sorted(side) for side in zip(*values, strict=True))
+    return quantile(measured, share), quantile(simulated, share)
 
 
 def _apart(measured_s: float, simulated_s: float) -> float:
