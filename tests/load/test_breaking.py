@@ -59,9 +59,10 @@ def test_the_break_is_found_to_ten_percent_wherever_it_is_and_the_climb_begins(b
     [
         (step(20, error=1), "errors 0.83 %"),
         (step(20, timeout=1), "timeouts 0.83 %"),
-        (step(20, 10.5), "P99 from 1.00 s to 10.5 s"),
-        (step(20, 9.5), ""),
-        (step(20, count=100), "throughput fell from 1.19/s to 1.00/s"),
+        (step(20, 10.5), "P99 10.5 s"),
+        (step(20, 7.5), "P99 from 700 ms to 7.50 s"),
+        (step(20, 6.5), ""),
+        (step(20, count=100), "throughput fell from 1.20/s to 1.00/s"),
         (step(20, count=110), ""),
         (step(20, shed=30), "throughput fell"),
         (step(20, count=400, shed=250), "shed 62.5 %: it holds, and takes no more"),
@@ -70,15 +71,16 @@ def test_the_break_is_found_to_ten_percent_wherever_it_is_and_the_climb_begins(b
 )
 def test_what_counts_as_broken(figures: PhaseFigures, why: str) -> None:
     climb = Climb(first_users=10)
-    climb.observe(step(10))
+    climb.observe(step(10, 0.7))
     found = climb.observe(figures).why
     assert found.startswith(why)
     assert bool(found) is bool(why)
 
 
-def test_a_latency_limit_breaks_only_where_one_is_given() -> None:
-    assert Climb(first_users=10).observe(step(10, 8.0)).why == ""
-    assert Climb(first_users=10, bars=BreakBars(p95_s=5.0)).observe(step(10, 8.0)).why == "P95 8.00 s"
+def test_latency_alone_breaks_a_service_only_where_it_has_a_limit() -> None:
+    assert Climb(first_users=10).observe(step(10, 11.0)).why == "P99 11.0 s"
+    assert Climb(first_users=10, bars=BreakBars(p99_s=None)).observe(step(10, 11.0)).why == ""
+    assert Climb(first_users=10, bars=BreakBars(p99_s=5.0)).observe(step(10, 6.0)).why == "P99 6.00 s"
 
 
 def test_who_answers_nothing_is_broken_and_who_sheds_has_not() -> None:
