@@ -220,7 +220,7 @@ def test_replicas_are_cut_to_one_under_batch_work(tmp_path: Path, monkeypatch: p
     found, own = asyncio.run(main())
     assert own.done[:2] == ["break drain replica-2", "break drain replica-3"]
     assert len(own.done) == 4
-    assert len(seen) == 25
+    assert len(seen) == 15
     headers = dict(seen[0].headers)
     assert headers["x-tidegate-class"] == "batch"
     assert headers["x-tidegate-deadline-ms"] == "8000"

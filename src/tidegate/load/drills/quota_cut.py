@@ -17,8 +17,8 @@ from tidegate.load.drills.steady_load import SteadyLoad
 from tidegate.load.sample import Sample
 
 BATCH = "batch"
-BATCH_FACTOR = 5.0
-"""Batch requests to one online request: together more than one replica can do."""
+BATCH_FACTOR = 3.0
+"""Of the peak that all replicas can do."""
 DEADLINE_S = 8.0
 """Of each batch request; class ``batch`` would wait for a minute, and a drill does not."""
 STAYS_S = 5.0
@@ -39,7 +39,7 @@ async def play(scene: Scene) -> None:
 
 def _batch(scene: Scene) -> list[Ask]:
     """What may wait, says so, and names its end."""
-    rate = BATCH_FACTOR * scene.pace.rate_per_s
+    rate = BATCH_FACTOR * (scene.pace.peak_per_s or scene.pace.rate_per_s)
     pace = replace(scene.pace, patience_s=DEADLINE_S + STAYS_S)
     name = f"{BATCH}-{time.time_ns() % 10**9}"
     load = SteadyLoad(name=name, rate_per_s=rate, pace=pace, label=BATCH, count=int(rate * pace.fault_s))
@@ -54,6 +54,7 @@ def shares(online: Sequence[Sample], batch: Sequence[Sample]) -> dict[str, float
         "online_answered_share": share(online, ClientOutcome.OK, ClientOutcome.DEGRADED),
         "online_shed_share": share(online, ClientOutcome.SHED),
         "batch": len(batch),
+        "batch_shed": sum(each.outcome is ClientOutcome.SHED for each in batch),
         "batch_answered_share": share(batch, ClientOutcome.OK, ClientOutcome.DEGRADED),
         "batch_shed_share": share(batch, ClientOutcome.SHED),
         "batch_ahead": ahead(batch, online),
@@ -75,7 +76,7 @@ DRILL = Drill(
     name="quota-cut",
     rows=("S1-71", "S2-32"),
     question="The replicas are cut to the minimum: is the online class served, and does batch work give way first?",
-    fault="all replicas but one get no new requests, while batch work comes that is more than the last one can do",
+    fault="all replicas but one get no new requests, while batch work comes at three times the peak",
     restores="the replicas are given back",
     faults=(DRAIN,),
     bars=(
@@ -100,8 +101,16 @@ DRILL = Drill(
             most=0.0,
             hint="batch work did not give way: did it come with its class?",
         ),
+        Bar(
+            name="batch requests that gave way (fewer prove nothing)",
+            row="S1-71",
+            figure=figure("batch_shed"),
+            least=1,
+            hint="the replica that was left could do all of it: is the measured peak right?",
+        ),
         recovered(10.0),
     ),
     play=play,
+    needs_peak=True,
     broken_replicas=1,
 )
