@@ -136,6 +136,8 @@ def test_steps_that_show_no_knee_are_no_success(
         (["a=http://127.0.0.1:9/v1", "b=http://127.0.0.1:9/v1", "--until-failure"], "breaks at a load of its own"),
         (["knee", "http://127.0.0.1:9/v1", "--users", "1,x"], "expected numbers of users"),
         (["http://127.0.0.1:9/v1", "--against", "nowhere.json"], "nowhere.json"),
+        (["http://127.0.0.1:9/v1", "--tenant-key", "gold"], "--tenant-key gold: must be TENANT=VARIABLE"),
+        (["http://127.0.0.1:9/v1", "--tenant-key", "gold=NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE is not set"),
     ],
 )
 def test_what_cannot_be_played_is_said_before_anything_is_sent(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tidegate.errors import ConfigError
 from tidegate.load.plan_options import PlanOptions
 from tidegate.load.target import Target
 from tidegate.load.target_facts import TargetFacts
+from tidegate.load.workloads.recipe import Nonce
 
 Urls = Annotated[
     list[str] | None,
@@ -47,6 +50,26 @@ Context = Annotated[
     int | None, typer.Option("--context", min=1, help="Longest conversation, where the service does not say.")
 ]
 
+NonceAt = Annotated[
+    Nonce | None,
+    typer.Option(
+        "--nonce", help="Where prompts differ: start defeats prefix caches, end keeps them. Default: the plan's."
+    ),
+]
+OverLong = Annotated[
+    bool, typer.Option("--over-long-answered", help="Too long prompts are cut or routed there: they must be answered.")
+]
+DeadlineMs = Annotated[
+    int | None, typer.Option("--deadline-ms", min=1, help="Told with each request (x-tidegate-deadline-ms).")
+]
+StreamShare = Annotated[
+    float | None, typer.Option("--stream-share", min=0.0, max=1.0, help="Of the requests. Default: the plan's.")
+]
+IgnoreEos = Annotated[bool, typer.Option("--ignore-eos", help="vLLM and llama.cpp: every answer fills its bound.")]
+TenantKeys = Annotated[
+    list[str] | None,
+    typer.Option("--tenant-key", metavar="TENANT=VARIABLE", help="Environment variable with its API key; repeatable."),
+]
 NO_URL = "name the service: tidegate load http://127.0.0.1:8000/v1; `tidegate load plans` lists what can be sent"
 FIRST_USERS = 4
 
@@ -61,6 +84,12 @@ class Amounts:
     max_prompt_tokens: int | None = None
     max_output_tokens: int | None = None
     context_tokens: int | None = None
+    nonce: Nonce | None = None
+    stream_share: float | None = None
+    deadline_ms: int | None = None
+    ignores_eos: bool = False
+    is_overlong_answered: bool = False
+    tenant_keys: Mapping[str, str] = field(default_factory=dict)
 
     def options(self, targets: Sequence[tuple[Target, TargetFacts]]) -> PlanOptions:
         """Cut to the shortest context among the targets that tell theirs."""
@@ -72,5 +101,28 @@ class Amounts:
             context_tokens=self.context_tokens or min(told, default=None),
             max_prompt_tokens=self.max_prompt_tokens,
             max_output_tokens=self.max_output_tokens,
+            nonce=self.nonce,
+            stream_share=self.stream_share,
+            deadline_ms=self.deadline_ms,
+            ignores_eos=self.ignores_eos,
+            is_overlong_answered=self.is_overlong_answered,
+            tenant_keys=dict(self.tenant_keys),
             wants_codes=all(facts.kind == "tidegate" for _, facts in targets),
         )
+
+
+def tenant_keys(given: Sequence[str] | None) -> dict[str, str]:
+    """API keys by tenant. Raises ConfigError with every mistake."""
+    problems, found = [], {}
+    for each in given or ():
+        tenant, equals, variable = each.partition("=")
+        key = os.environ.get(variable)
+        if not equals or not tenant:
+            problems.append(f"--tenant-key {each}: must be TENANT=VARIABLE")
+        elif not key:
+            problems.append(f"--tenant-key {each}: the variable {variable} is not set, or empty")
+        else:
+            found[tenant] = key
+    if problems:
+        raise ConfigError(problems)
+    return found

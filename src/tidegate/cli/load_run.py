@@ -66,6 +66,12 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     max_prompt_tokens: opts.MostPrompt = None,
     max_output_tokens: opts.MostOutput = None,
     context: opts.Context = None,
+    nonce: opts.NonceAt = None,
+    stream_share: opts.StreamShare = None,
+    deadline_ms: opts.DeadlineMs = None,
+    ignore_eos: opts.IgnoreEos = False,
+    over_long_answered: opts.OverLong = False,
+    tenant_key: opts.TenantKeys = None,
     processes: opts.Processes = None,
     turn_s: TurnS = TURN_S,
     out: opts.Out = None,
@@ -90,8 +96,11 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     series = Series(gates, rates, out or default_folder(), suite, Console(stderr=as_json))
     series.earlier = None if against is None else read_result(against)
     series.climb = Climb(first_users=opts.FIRST_USERS) if until_failure else None
+    keys = opts.tenant_keys(tenant_key)
     found = targets_of(urls, Credentials(api_key_env, header or (), ca_file), model, admin)
-    wanted = Amounts(seed, scale, time_scale, max_prompt_tokens, max_output_tokens, context).options(found)
+    bounds = (max_prompt_tokens, max_output_tokens, context)
+    ways = (nonce, stream_share, deadline_ms, ignore_eos, over_long_answered, keys)
+    wanted = Amounts(seed, scale, time_scale, *bounds, *ways).options(found)
     play = partial(LoadPlay, targets=[target for target, _ in found], processes=processes, turn_s=turn_s)
     series.play(play, find_suite(wanted) if suite else (find_plan(plan, wanted),), step_s)
     if as_json:
