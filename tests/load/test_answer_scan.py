@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.load.scripted_server import one, stream
 from tidegate.load.answer_scan import AnswerScan, Usage
+from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.sample import Sample
 from tidegate.testing.memory_transport import Split
 from tidegate.testing.virtual_loop import run_virtually
@@ -141,3 +142,33 @@ def test_split_reads_give_the_same_sample(cuts: set[int]) -> None:
         return sample
 
     assert plain(told(cut_at(sorted(cuts)))) == plain(told(cut_at([])))
+
+
+@settings(max_examples=60)
+@given(
+    body=st.lists(
+        st.one_of(
+            st.binary(max_size=40),
+            st.sampled_from(
+                [ROLE, STOP, USAGE, DONE, part("a"), b"data: {}\n\n", b'data: {"choices":[{"text":"', b"\n\n"]
+            ),
+        ),
+        max_size=8,
+    ),
+    is_cut=st.booleans(),
+    kind=st.sampled_from([b"text/event-stream", b"application/json"]),
+)
+def test_whatever_a_server_says_is_one_sample(body: list[bytes], is_cut: bool, kind: bytes) -> None:
+    text = b"".join(body)
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n" % (kind, len(text) + is_cut)
+    sample = run_virtually(one(lambda *_: [(0.1, head), (0.1, text), (0.1, None)], keeps_text=True, wants_json=True))
+    assert sample.status == 200
+    assert sample.outcome in {ClientOutcome.BROKEN, ClientOutcome.ERROR} or not is_cut
+    assert sample.outcome not in {ClientOutcome.UNSENT, ClientOutcome.REFUSED, ClientOutcome.TIMEOUT}
+
+
+@settings(max_examples=60)
+@given(said=st.binary(max_size=300))
+def test_whatever_bytes_come_are_one_sample(said: bytes) -> None:
+    sample = run_virtually(one(lambda *_: [(0.1, said), (0.1, None)]))
+    assert sample.outcome is ClientOutcome.BROKEN

@@ -140,9 +140,8 @@ class Sender:
             await loop.play()
         finally:
             self._loops.discard(loop)
-            if self._stopping is not None and not self._loops:
-                self._stopping.cancel()
-                self._stopping = None
+            if not self._loops:
+                self._forget_stop()
 
     def _labelled(self, sink: Sink, phase: str) -> Sink:
         def take(sample: Sample) -> None:
@@ -176,8 +175,13 @@ class Sender:
     def _leave(self, flight: Flight) -> None:
         self._cut(flight, "patience")
 
+    def _forget_stop(self) -> None:
+        if self._stopping is not None:
+            self._stopping.cancel()
+            self._stopping = None
+
     def _end_all(self) -> None:
-        self._stopping = None
+        self._forget_stop()
         for flight in tuple(self._under_way):
             self._cut(flight, "run_ended")
 
