@@ -169,7 +169,9 @@ def test_a_log_of_the_gateway_is_replayed(tmp_path: Path) -> None:
     path.write_text(
         "2026-11-30T10:00:00.000+00:00 started\n"
         "2026-11-30T10:00:01.000+00:00 request id=a class=interactive tenant=gold prompt_tokens=40 output_tokens=9\n"
-        "2026-11-30T10:00:00.500+00:00 request id=b class=batch reason=empty_input prompt_tokens=0 output_tokens=0\n"
+        "[INFO] 2026-11-30T10:00:00.100+00:00 request id=c route=/metrics status=404 prompt_tokens=0\n"
+        "[INFO] 2026-11-30T10:00:00.500+00:00 request id=b route=/v1/chat/completions class=batch reason=empty_input "
+        "prompt_tokens=0 output_tokens=0\n"
     )
     first, second = read_rows(path)
     assert (first.at_s, first.label, first.code, first.prompt_tokens) == (0.0, "batch", "empty_input", 1)

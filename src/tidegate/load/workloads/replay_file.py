@@ -23,7 +23,9 @@ SHAPES = (
 LABEL = "replay"
 UNKNOWN_OUTPUT_TOKENS = 64
 """Of requests that were not answered: nobody knows what they would have got."""
-_LOGGED = re.compile(r"^(\S+) request (id=.*)$")
+ROUTES = frozenset({"", "/v1/chat/completions", "/v1/completions"})
+"""Of a log: what is asked elsewhere is no prompt."""
+_LOGGED = re.compile(r"(\d{4}-\d\d-\d\dT\S+) request (id=.*)$")
 _WRONG_IN_ITSELF = REFUSAL.codes | frozenset(cases_by_code())
 
 
@@ -109,11 +111,13 @@ def _number(values: dict[str, Any], name: str) -> float:
 
 
 def _of_log(line: str) -> TrafficRow | None:
-    """None: the gateway says something else in this line."""
-    logged = _LOGGED.match(line)
+    """None: the line says something else, or the request was none for a model."""
+    logged = _LOGGED.search(line)
     if logged is None:
         return None
     pairs = dict(word.partition("=")[::2] for word in logged[2].split(" "))
+    if pairs.get("route", "") not in ROUTES:
+        return None
     return TrafficRow(
         at_s=datetime.fromisoformat(logged[1]).timestamp(),
         prompt_tokens=max(1, int(pairs.get("prompt_tokens", "1"))),
