@@ -118,7 +118,7 @@ def written(values: dict[str, Any], indent: int = 0) -> str:
     return out
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(TREES, TREES)
 def test_any_parameters_go_into_any_file(values: dict[str, Any], params: dict[str, Any]) -> None:
     text = written(values)

@@ -63,7 +63,7 @@ def ramp(least: float, most: float, factor: float = 1.5) -> list[float]:
     return loads
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.integers(5, 400), st.floats(0, 0.4), st.floats(2, 10), st.floats(2.5, 8), st.integers(0, 10_000))
 def test_the_knee_of_an_engine_with_slots_is_where_its_slots_are_full(
     slots: int, slowdown: float, below: float, above: float, seed: int
@@ -77,7 +77,7 @@ def test_the_knee_of_an_engine_with_slots_is_where_its_slots_are_full(
     assert found.limit <= 0.8 * found.load or found.limit == 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(st.integers(8, 200), st.integers(0, 10_000))
 def test_a_bad_step_does_not_move_the_knee_far(slots: int, seed: int) -> None:
     made = points(batching(slots), ramp(slots / 8, slots * 4), noise=0.02, seed=seed)
@@ -87,7 +87,7 @@ def test_a_bad_step_does_not_move_the_knee_far(slots: int, seed: int) -> None:
     assert slots / 1.4 <= found.load <= slots * 1.4
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(st.floats(0.5, 200), st.integers(0, 10_000))
 def test_the_knee_of_an_open_loop_lies_just_below_its_capacity(capacity: float, seed: int) -> None:
     made = points(open_loop(capacity), ramp(capacity / 5, capacity * 2, 1.3), noise=0.02, seed=seed)
@@ -130,7 +130,7 @@ def test_steps_that_show_no_knee_say_so_and_what_to_run(made: list[LoadPoint], w
     assert knee_text(found) == found.why
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(st.floats(0, 0.6), st.floats(0.01, 0.05), st.integers(0, 10_000))
 def test_no_knee_is_seen_in_a_service_that_was_never_full(slowdown: float, noise: float, seed: int) -> None:
     """Up to a 0.05 scatter; an elasticity of latency to load of 0.5 and more counts as full."""
