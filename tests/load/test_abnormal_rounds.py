@@ -81,7 +81,9 @@ def test_what_a_target_cannot_say_is_not_asked_of_it() -> None:
 
 def test_a_code_finds_a_request_that_gets_it() -> None:
     found = cases_by_code()
-    assert set(found) == {"empty_input", "invalid_chars"}
+    assert set(found) == {"empty_input", "invalid_chars", "invalid_json", "invalid_value"}
+    assert found["invalid_chars"].name == "nul"
+    assert found["invalid_json"].group == "no-json"
     assert found["empty_input"].group == "empty"
 
 

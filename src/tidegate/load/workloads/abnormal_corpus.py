@@ -30,11 +30,12 @@ def corpus(context_tokens: int | None) -> tuple[AbnormalCase, ...]:
 
 
 def cases_by_code() -> dict[str, AbnormalCase]:
-    """By code of the refusal one request that must get it; none of over-long ones, which depend on the model."""
+    """By code of the refusal one request that may get it, best one that can get no other; none of over-long ones, which
+    depend on the model."""
+    refused_cases = [case for case in corpus(None) if case.refusal is not None and not case.refusal.may_answer]
     found: dict[str, AbnormalCase] = {}
-    for case in corpus(None):
-        if case.refusal is not None and not case.refusal.may_answer and len(case.refusal.codes) == 1:
-            (code,) = case.refusal.codes
+    for case in sorted(refused_cases, key=lambda each: len(each.refusal.codes) if each.refusal else 0):
+        for code in case.refusal.codes if case.refusal else ():
             found.setdefault(code, case)
     return found
 

@@ -13,7 +13,6 @@ from typing import Any
 from tidegate.errors import ConfigError
 from tidegate.load.records_file import PARQUET, read_records
 from tidegate.load.workloads.abnormal_corpus import cases_by_code
-from tidegate.load.workloads.overlong import REFUSAL
 from tidegate.load.workloads.traffic_row import TrafficRow
 
 SHAPES = (
@@ -26,7 +25,8 @@ UNKNOWN_OUTPUT_TOKENS = 64
 ROUTES = frozenset({"", "/v1/chat/completions", "/v1/completions"})
 """Of a log: what is asked elsewhere is no prompt."""
 _LOGGED = re.compile(r"(\d{4}-\d\d-\d\dT\S+) request (id=.*)$")
-_WRONG_IN_ITSELF = REFUSAL.codes | frozenset(cases_by_code())
+_WRONG_IN_ITSELF = frozenset({"context_length_exceeded", *cases_by_code()})
+"""Not those that depend on more than the prompt, such as ``exceeds_kv_pool``."""
 
 
 def read_rows(path: Path) -> tuple[TrafficRow, ...]:
