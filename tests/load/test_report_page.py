@@ -57,7 +57,7 @@ def titles(page: str) -> list[str]:
 def page() -> str:
     result, played = a_run(RAMP)
     result.knee = {"tidegate": {"rate_per_s": 9.0, "load": 80.0, "limit": 64.0, "unit": "users", "why": "it bends"}}
-    result.consistency = {"exact_share": 0.93, "of": {"mean_similarity": 0.99}, "is_enough": True, "texts": []}
+    result.consistency = {"same_share": 0.93, "answers": 60, "of": {"mean_similarity": 0.99}, "texts": [{}]}
     result.break_point = {"users": 800, "why": "errors", "steps": [1, 2], "rows": [{}], "at": {"rate_per_s": 1.25}}
     result.engine = {
         "readings": [
@@ -138,8 +138,9 @@ def test_dimensions_layers_labels_tenants_and_definitions_are_told(page: str) ->
         "By kind of request",
         "By tenant",
         "queue_full × ",
-        "exact share",
-        "of: mean similarity",
+        "<td>same share</td><td>93.0 %</td>",
+        "<td>of: mean similarity</td><td>99.0 %</td>",
+        "<dt>answers</dt><dd>60</dd>",
         "at: rate per s",
         "no GPU here",
         "it bends",

@@ -129,14 +129,14 @@ def _step_lines(steps: Sequence[PhaseFigures], target: str, index: int, targets:
 
 
 def _mark_knee(made: Chart, knee: KneeMark, *, is_named: bool) -> None:
+    """Its name stands above the chart, where no step's name is."""
     x, top = made.place(knee.rate_per_s, made.y.low)[0], made.frame.top
     made.canvas.line((x, top), (x, made.bottom), INK, 1.5, is_dashed=True)
-    is_left = x > (made.frame.left + made.right) / 2
     text = f"knee ({knee.target})" if is_named else "knee"
-    made.canvas.text(
-        (x - 6 if is_left else x + 6, made.bottom - 8), text, anchor="end" if is_left else "start", size=11
-    )
-    made.canvas.spot((x, made.bottom - 8), knee.words)
+    half = CHARACTER * len(text) / 2
+    at = min(max(x, made.frame.left + half), made.right - half), top - 5
+    made.canvas.text(at, text, anchor="middle", size=11)
+    made.canvas.spot(at, knee.words)
 
 
 def _name_steps(made: Chart, points: Sequence[tuple[PhaseFigures, Point]]) -> None:

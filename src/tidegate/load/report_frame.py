@@ -14,6 +14,7 @@ CHARACTER = 6.6
 """Width of a character at 12 px, for what is placed beside a text. No font is asked."""
 SHADES = ("#8892a0", "#c3cad4")
 SHADE_OPACITY = 0.16
+GROUND = "#ffffff"
 SPIKE = "#d55e00"
 ROW = 14
 MOST_ROWS = 3
@@ -92,15 +93,27 @@ def _shade(made: Chart, placed: Sequence[tuple[Span, int]], deep: int) -> None:
     top, bottom = made.frame.top, made.bottom
     for index, (span, row) in enumerate(placed):
         left, right = (made.place(at, made.y.low)[0] for at in (span.begin_s, span.end_s))
-        made.canvas.band(
-            (left, top), (max(0.0, right - left), bottom - top), SHADES[index % 2], SHADE_OPACITY, span.name
-        )
+        size = max(0.0, right - left), bottom - top
+        made.canvas.band((left, top), size, SHADES[index % 2], SHADE_OPACITY, span.name)
         for spike in span.spikes:
             _shade_spike(made, span, spike)
         if row >= 0:
-            y = top - 8 - ROW * (deep - row) - 4
-            made.canvas.line((left, y + 4), (left, top), SHADES[0])
-            made.canvas.text((left + 4, y + 4), span.name, size=11)
+            made.canvas.line((left, _row_y(made, row, deep)), (left, top), SHADES[0])
+    for span, row in placed:
+        if row >= 0:
+            _name_span(made, span, _row_y(made, row, deep))
+
+
+def _row_y(made: Chart, row: int, deep: int) -> float:
+    """Baseline of the names in a row."""
+    return made.frame.top - 8 - ROW * (deep - row)
+
+
+def _name_span(made: Chart, span: Span, y: float) -> None:
+    """On a ground of its own, for lines of other names pass behind it."""
+    x = made.place(span.begin_s, made.y.low)[0]
+    made.canvas.band((x + 2, y - 10), (CHARACTER * len(span.name), ROW - 1), GROUND, 1.0, span.name)
+    made.canvas.text((x + 4, y), span.name, size=11)
 
 
 def _shade_spike(made: Chart, span: Span, spike: tuple[float, float]) -> None:

@@ -126,7 +126,8 @@ def _sections(result: Result, played: Sequence[Played]) -> list[str]:
         section(
             "Where the time went",
             time_split_table(phases),
-            words="In the gateway's own queue, by its own word, and everything beyond it. Of means: they add up.",
+            words="In the gateway's own queue, by its own word, and everything beyond it; an answer that did not wait "
+            "there tells nothing. Of means, for percentiles do not add up.",
         ),
     ]
 
@@ -137,6 +138,7 @@ def _last_sections(result: Result) -> list[str]:
     return [
         section("Three dimensions of stability", *_views(DIMENSIONS, result)),
         section("Three layers of capability", *_views(LAYERS, result)),
+        section("Same question, same answer?", named(_plain(result.consistency))),
         section("By kind of request", parts_table(phases, "label")),
         section("By tenant", parts_table(phases, "tenant")),
         section("Errors, refusals, replicas", codes_table(phases)),

@@ -136,12 +136,13 @@ def generator_table(phases: Sequence[PhaseFigures]) -> str:
 
 
 def time_split_table(phases: Sequence[PhaseFigures]) -> str:
-    """Time in the gateway's queue and beyond it (SPEC S1-58). Means add up, percentiles do not."""
+    """Time in the gateway's queue and beyond it (SPEC S1-58), of the answers that tell it."""
     told = [each for each in phases if each.all.queue is not None and each.all.model_time is not None]
     most = max((_mean(each.all.queue) + _mean(each.all.model_time) for each in told), default=0.0)
     rows = [
         (
             *_names(each, phases),
+            f"{count_text(_count_of(each.all.queue))} of {count_text(_count_of(each.all.e2e))}",
             seconds_text(_mean(each.all.queue)),
             time_cell(each.all.queue, "p99"),
             seconds_text(_mean(each.all.model_time)),
@@ -152,6 +153,7 @@ def time_split_table(phases: Sequence[PhaseFigures]) -> str:
     ]
     heads = [
         *_heads(phases),
+        "answers that tell it",
         Cell("queue, mean", tip=DEFINITIONS["queue"]),
         "P99",
         Cell("model, mean", tip=DEFINITIONS["model_time"]),
@@ -203,6 +205,10 @@ def _count(count: int) -> Cell:
 
 def _mean(found: Distribution | None) -> float:
     return 0.0 if found is None else found.mean
+
+
+def _count_of(found: Distribution | None) -> int:
+    return 0 if found is None else found.count
 
 
 def _pairs(counts: Mapping[str, int]) -> str:

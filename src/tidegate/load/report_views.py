@@ -75,6 +75,8 @@ LAYERS: dict[str, tuple[Line, ...]] = {
 """SPEC S1-43. Of an idle engine the time to the first token is its prefill: see the single phase."""
 ABOUT_OUTPUT = frozenset({[*DIMENSIONS][1], next(iter(LAYERS))})
 """The groups in which consistency stands."""
+SHARES = ("_share", "_similarity")
+"""How names of figures between 0 and 1 end."""
 COMPARED = (E2E_P50, E2E_P95, E2E_P99, JITTER, TTFT_P50, TTFT_P99, TPOT_P50, ANSWERS, TOKENS, GOODPUT, ERRORS, SHED)
 
 
@@ -98,14 +100,13 @@ def _shown(line: Line, phase: PhaseFigures) -> Cell:
 
 
 def consistency_rows(consistency: Mapping[str, Any]) -> list[Row]:
-    """Same question, same answer (SPEC S2-37): every plain figure that was measured."""
+    """Same question, same answer (SPEC S2-37): every share and similarity that was measured."""
     found: list[Row] = []
     for name, value in consistency.items():
         if isinstance(value, Mapping):
             found += [[f"{name}: {inner}", text] for inner, text in consistency_rows(value)]
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            is_share = name.endswith(("share", "rate", "similarity"))
-            found.append([name.replace("_", " "), share_text(value) if is_share else _number(float(value))])
+        elif isinstance(value, int | float) and name.endswith(SHARES):
+            found.append([name.replace("_", " "), share_text(value)])
     return found
 
 

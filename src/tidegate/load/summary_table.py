@@ -60,7 +60,7 @@ def print_summary(result: Result, console: Console, files: Sequence[Path] = ()) 
         console.print("* the largest of fewer than 100 values", style="bright_black")
     if result.verdicts:
         console.print(bars_table(result.verdicts))
-    for note in (*result.invalid, *advice(result.verdicts), *result.notes):
+    for note in (*advice(result.verdicts), *result.notes):
         console.print(f"· {note}", markup=False, highlight=False)
     for path in files:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
