@@ -109,6 +109,18 @@ def test_a_quick_look_finds_its_own_rate() -> None:
     assert [phase.rate_per_s for phase in find_plan("quick@3", OPTIONS).phases] == [pytest.approx(3.0)]
 
 
+def test_the_same_question_is_the_same_each_time() -> None:
+    plan = find_plan("consistency", OPTIONS)
+    assert [(phase.users, phase.count) for phase in plan.phases] == [(1, 100), (20, 400), (1, 100)]
+    for phase in plan.phases:
+        found = sent(phase, 50)
+        assert len({ask.body for ask in found}) == 1
+        assert all(ask.keeps_text for ask in found)
+    assert all(ask.wants_json for ask in sent(plan.phases[2], 5))
+    other = find_plan("consistency", replace(OPTIONS, nonce=Nonce.END))
+    assert len({ask.body for ask in sent(other.phases[0], 50)}) == 50
+
+
 def test_steps_that_scaling_makes_equal_are_one() -> None:
     steps = [phase.users for phase in find_plan("rag-3k", replace(OPTIONS, scale=0.01)).phases]
     assert steps == [1, 2, 5]

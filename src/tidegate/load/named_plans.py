@@ -14,6 +14,7 @@ from tidegate.load.plan_options import PlanOptions
 from tidegate.load.plans.calibrating import calibration
 from tidegate.load.plans.known_traffic import prompts_plan, replay_plan, scenario_plan
 from tidegate.load.plans.oddities import abnormal
+from tidegate.load.plans.sameness import consistency
 from tidegate.load.plans.tenancy import multi_tenant
 from tidegate.load.plans.three_phases import acceptance, quick, steady_load, three_phase
 from tidegate.load.plans.trades import (
@@ -61,6 +62,7 @@ PLANS: dict[str, NamedPlan] = {
     "promo-4.2x": NamedPlan("a campaign of 4.2 x the base rate for a minute; @RATE: the base", promo),
     "essay-evening": NamedPlan("120 essays a second, in the evening 19 % of them long; @RATE", essay_evening),
     "long-context": NamedPlan("inputs of 1k to 20k tokens: does latency grow in a line?", long_context, False),
+    "consistency": NamedPlan("one question alone, beside 19 others, and as JSON: same answers?", consistency, False),
     "abnormal": NamedPlan("what no sound client sends, a sound question behind each", abnormal, False),
     "calibration": NamedPlan("what tidegate simulate calibrate fits an engine's costs to", calibration, False),
     "quick": NamedPlan("a minute of short chats: is everything in place? @RATE; without it as two users showed", quick),
@@ -80,7 +82,8 @@ PLAN_HELP: dict[str, str] = {
 
 SUITE = (
     "quick", "three-phase", "acceptance", "rag-3k", "two-peaks", "ecommerce-3000", "video-12", "agent-500k-day",
-    "finance-300", "multi-tenant", "promo-4.2x", "essay-evening", "long-context", "abnormal",
+    "finance-300", "multi-tenant", "promo-4.2x", "essay-evening", "long-context", "consistency",
+    "abnormal",
 )  # fmt: skip
 """In this order, with one seed (SPEC S0-99)."""
 
