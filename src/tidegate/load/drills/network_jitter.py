@@ -19,8 +19,10 @@ from tidegate.load.drills.setup import Setup
 from tidegate.load.drills.steady_load import SteadyLoad
 from tidegate.load.sender import Sender
 
-TO_CLIENTS = Impairment(delay_s=0.04, jitter_s=0.03, loss_share=0.02, reset_share=0.03)
+TO_CLIENTS = Impairment(delay_s=0.04, jitter_s=0.03, loss_share=0.02, reset_share=0.05)
 """Each way: a mobile network, where connections break often."""
+
+LEAST_CALLS = 12
 
 
 def on_packets(url: str) -> FaultProxy:
@@ -40,12 +42,17 @@ async def play(scene: Scene) -> None:
     await scene.baseline()
     await scene.break_(JITTER)
     shaky.impair(TO_CLIENTS)
-    pace = scene.pace
-    load = SteadyLoad(name="call", rate_per_s=pace.rate_per_s, pace=pace, count=int(pace.rate_per_s * pace.fault_s))
-    await clients.run(load.asks(2))
+    await clients.run(_calls(scene).asks(2))
     await _count(scene, clients)
     await scene.restore()
     await scene.aftermath()
+
+
+def _calls(scene: Scene) -> SteadyLoad:
+    """As many as the steady load's, and enough that some connections are reset."""
+    pace = scene.pace
+    count = max(LEAST_CALLS, int(pace.rate_per_s * pace.fault_s))
+    return SteadyLoad(name="call", rate_per_s=count / pace.fault_s, pace=pace, count=count)
 
 
 async def _count(scene: Scene, clients: RetryingClients) -> None:
