@@ -20,7 +20,7 @@ from tidegate.load.request_text import RequestText
 from tidegate.load.sender import GRACE_S
 from tidegate.load.target import Target
 from tidegate.load.worker_part import Task
-from tidegate.load.worker_process import WorkerLostError, WorkerProcess
+from tidegate.load.worker_process import WorkerProcess
 
 RATE_PER_PROCESS = 300.0
 """Requests per second: above it one process would be busy for a quarter of the time, and its lag begins to show."""
@@ -67,7 +67,8 @@ class Crew:
         self._stopped_at = None
         try:
             return await self._play(phase, target, on_progress)
-        except WorkerLostError:
+        except BaseException:
+            # Whoever is in the middle of this phase is of no use for the next.
             await self._dismiss()
             raise
 
@@ -87,11 +88,18 @@ class Crew:
         await asyncio.gather(*self._prepare(workers, phase, target))
         began = time.monotonic() + BEGINS_IN_S
         tally = PhaseTally(phase, target.name, len(workers), began - self.clock_zero, self.clock_zero)
-        showing = asyncio.get_running_loop().create_task(self._show(tally, on_progress))
+        loop = asyncio.get_running_loop()
+        showing = loop.create_task(self._show(tally, on_progress))
+        finishing = loop.create_task(self._finish(workers, tally, began))
         try:
-            finished = await self._finish(workers, tally, began)
+            await asyncio.wait({showing, finishing}, return_when=asyncio.FIRST_COMPLETED)
+            if not finishing.done():
+                # It shows until it is cancelled, unless it fails: better told now than after half an hour.
+                showing.result()
+            finished = await finishing
         finally:
             showing.cancel()
+            finishing.cancel()
             self._playing = []
         if on_progress is not None:
             on_progress(tally.progress(self._now_s()))
@@ -126,9 +134,10 @@ class Crew:
         return await playing
 
     async def _show(self, tally: PhaseTally, on_progress: Callable[[Progress], None] | None) -> None:
-        while on_progress is not None:
+        while True:
             await asyncio.sleep(PROGRESS_EVERY_S)
-            on_progress(tally.progress(self._now_s()))
+            if on_progress is not None:
+                on_progress(tally.progress(self._now_s()))
 
     def _now_s(self) -> float:
         return time.monotonic() - self.clock_zero
