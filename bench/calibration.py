@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
@@ -155,10 +156,11 @@ class Run:
 
     async def _full_rate(self, seed: int) -> float:
         """Answers per second of the held-out mix with the batch full; what it is measured by is fitted too."""
-        before, began = len(self.samples), time.monotonic()
+        before, users = len(self.samples), self._engine.users[-1]
         source = Blend(name="full", recipes=(self._engine.mix,))
-        await self._closed(f"{CALIBRATION}-full", source, (self._engine.users[-1], STEP_S, None), seed)
-        return (len(self.samples) - before) / (time.monotonic() - began)
+        await self._closed(f"{CALIBRATION}-full", source, (users, STEP_S, None), seed)
+        # Little's law: counting answers would count the emptying batch of the end as well.
+        return users / fmean(sample.e2e_s for sample in self.samples[before:])
 
     async def _closed(self, phase: str, source: Blend, bounds: tuple[int, float, int | None], seed: int) -> None:
         """``bounds``: users, seconds, requests."""
