@@ -56,18 +56,16 @@ def drill(  # noqa: PLR0913, PLR0917 - a parameter is an option
     if schema:
         print_schema(SCHEMA)
         return
-    folder, console = DrillFolder(out), Console(stderr=as_json)
+    folder, to = DrillFolder(out), (Console(stderr=as_json), as_json)
     if last:
-        _show(folder.last(), console, as_json)
+        _show(folder.last(), *to)
         return
     if name == LIST:
         typer.echo("\n\n".join(list_lines(DRILLS.values())))
         return
     drills = drills_of(name)
-    period_s = None if every is None else every_s(every)
-    given = None if deployment is None else read_drill_file(deployment, fault_names())
     options = SessionOptions(
-        given=given,
+        given=None if deployment is None else read_drill_file(deployment, fault_names()),
         replicas=replicas,
         rate_per_s=rate,
         seed=seed,
@@ -75,15 +73,27 @@ def drill(  # noqa: PLR0913, PLR0917 - a parameter is an option
         folder=out,
         command=join(["tidegate", *sys.argv[1:]]),
     )
+    period_s = None if every is None else every_s(every)
     with folder.locked():
-        first = datetime.now().astimezone()
-        status = _once(drills, options, folder, (console, as_json))
-        while period_s is not None and status != INTERRUPTED:
-            at = next_run(first, period_s, datetime.now().astimezone())
-            console.print(f"next: {at.isoformat(timespec='seconds')}", highlight=False)
-            _sleep_until(at)
-            status = _once(drills, options, folder, (console, as_json))
-    raise typer.Exit(status)
+        raise typer.Exit(_play(drills, options, folder, to, period_s))
+
+
+def _play(
+    drills: Sequence[Drill],
+    options: SessionOptions,
+    folder: DrillFolder,
+    to: tuple[Console, bool],
+    period_s: float | None,
+) -> int:
+    """Once, or again and again; the exit status of the last time."""
+    first = datetime.now().astimezone()
+    status = _once(drills, options, folder, to)
+    while period_s is not None and status != INTERRUPTED:
+        at = next_run(first, period_s, datetime.now().astimezone())
+        to[0].print(f"next: {at.isoformat(timespec='seconds')}", highlight=False)
+        _sleep_until(at)
+        status = _once(drills, options, folder, to)
+    return status
 
 
 def drills_of(name: str) -> Sequence[Drill]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -91,9 +92,10 @@ def test_each_run_has_its_folder_and_the_last_is_found(tmp_path: Path) -> None:
 
 
 def test_two_runs_at_a_time_are_refused(tmp_path: Path) -> None:
-    with DrillFolder(tmp_path).locked(), pytest.raises(ConfigError, match="drills run already"):  # noqa: SIM117
-        with DrillFolder(tmp_path).locked():
-            raise AssertionError("both hold the lock")
+    with ExitStack() as held:
+        held.enter_context(DrillFolder(tmp_path).locked())
+        with pytest.raises(ConfigError, match="drills run already"):
+            held.enter_context(DrillFolder(tmp_path).locked())
     with DrillFolder(tmp_path).locked():
         assert (tmp_path / ".lock").exists()
 

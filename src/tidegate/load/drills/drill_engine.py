@@ -16,6 +16,8 @@ from tidegate.fleet.supervisor import Supervisor, SupervisorConfig
 from tidegate.load.drills.memory_cap import MemoryCap
 
 SUPERVISION = SupervisorConfig()
+SEQUENCES = 2
+"""Several engines share a small machine: with more at once each answer would take longer than its timeouts."""
 Say = Callable[[str], None]
 
 
@@ -28,7 +30,7 @@ class OwnEngine:
         self.lives = 0
         self.cap = cap
         self._command = command
-        self._options = Options(model=str(model_file()), threads=1)
+        self._options = Options(model=str(model_file()), threads=1, sequences=SEQUENCES)
         self._server = LlamaServer(self._options.address)
         self._say = say
         self._supervisor: Supervisor | None = None

@@ -57,6 +57,7 @@ class MemoryRunsOut:
 
 
 async def _fill(engine: OwnEngine, cap: MemoryCap, pid: int) -> None:
+    _choose(pid)
     cap.limit(cap.used_bytes + HEADROOM_BYTES)
     command = (sys.executable, "-m", "tidegate.load.drills.memory_hog", str(cap.folder), str(HOG_BYTES))
     hog = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
@@ -89,6 +90,12 @@ async def _press(own: OwnDeployment, engine: OwnEngine, number: int) -> None:
     with contextlib.suppress(OSError, TidegateError):
         while True:
             await replace(address, timeout_s=ENDED_WITHIN_S).ask("/v1/chat/completions", body)
+
+
+def _choose(pid: int) -> None:
+    """The kernel's first choice: of two in a group it ends the larger one, and that may be the other. This life's."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
 
 
 def _map_no_more(pid: int) -> None:

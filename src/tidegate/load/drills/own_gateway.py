@@ -113,10 +113,13 @@ class OwnGateway:
             async with asyncio.timeout(STOPPED_WITHIN_S):
                 await process.wait()
         except TimeoutError:
-            for pid in (process.pid, *children):
+            process.kill()
+            await process.wait()
+        for pid in children:
+            # They end with their parent; one that does not must not keep the port.
+            if DATA_PROCESS in _command_of(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            await process.wait()
 
     async def view(self) -> dict[str, Any] | None:
         """None while it does not answer."""
