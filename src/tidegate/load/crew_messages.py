@@ -52,7 +52,7 @@ class Finished(Message):
     token_gaps: list[tuple[int, int]]
     cpu_s: float
     busy_share: float
-    """CPU time of the wall-clock time, from the phase's beginning to its last answer."""
+    """CPU time of the wall-clock time, in the busiest five seconds."""
 
 
 class Broken(Message):

@@ -26,7 +26,8 @@ class Played:
     cpu_s: float = 0.0
     """Of all generating processes, while it was played."""
     busiest_share: float = 0.0
-    """CPU of the busiest of them, of the wall-clock time: above 0.8 it was the generator that was measured."""
+    """CPU of the busiest of them in its busiest five seconds, of the wall-clock time: above 0.8 it was the generator
+    that was measured."""
     lags_s: list[float] = field(default_factory=list)
     """How late each ask of an open loop was sent."""
     wake_lags_s: list[float] = field(default_factory=list)

@@ -20,6 +20,8 @@ TELL_EVERY_S = 0.5
 TELL_ABOVE_BYTES = 1 << 20
 """Of kept texts: a batch stays far below the channel's largest frame."""
 TELL_ABOVE_SAMPLES = 4096
+BUSY_OVER_S = 5.0
+"""Waiting for the last answers, a worker is idle: over the whole phase one that had been swamped would look free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class WorkerPart:
         self._kept_bytes = 0
         self._sent_before = sender.sent
         self._is_halted = False
+        self._busy_share = 0.0
+        self._marked = 0.0, 0.0
 
     async def play(self, began: float) -> None:
         """``began``: the clock's time at which the phase begins, for all parts of it."""
@@ -54,15 +58,17 @@ class WorkerPart:
         sender.gaps, sender.token_gaps, sender.wake_lags_s = GapCounts(), GapCounts(), []
         telling = asyncio.get_running_loop().create_task(self._tell_again())
         cpu_began = time.process_time()
+        self._marked = time.monotonic(), cpu_began
         try:
             await self._send(began)
         finally:
             telling.cancel()
-        spent_s = max(time.monotonic() - began, 1e-9)
-        cpu_s = time.process_time() - cpu_began
         self._tell()
+        if not self._busy_share:
+            self._mark_busy(0.0)
+        cpu_s = time.process_time() - cpu_began
         gaps = [*sender.gaps.buckets.items()], [*sender.token_gaps.buckets.items()]
-        self._tell_crew(Finished(*gaps, cpu_s, cpu_s / spent_s))
+        self._tell_crew(Finished(*gaps, cpu_s, self._busy_share))
 
     def halt(self) -> None:
         """End early, or do not begin."""
@@ -92,6 +98,14 @@ class WorkerPart:
         while True:
             await asyncio.sleep(TELL_EVERY_S)
             self._tell()
+            self._mark_busy(BUSY_OVER_S)
+
+    def _mark_busy(self, least_s: float) -> None:
+        """How busy it was since the last mark, where that is ``least_s`` ago."""
+        (marked_at, cpu_then_s), now, cpu_s = self._marked, time.monotonic(), time.process_time()
+        if now - marked_at >= least_s:
+            self._busy_share = max(self._busy_share, (cpu_s - cpu_then_s) / max(now - marked_at, 1e-9))
+            self._marked = now, cpu_s
 
     def _tell(self) -> None:
         sender = self._sender
