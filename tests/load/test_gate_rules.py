@@ -147,6 +147,8 @@ def test_p99_may_widen_from_step_to_step_but_not_jump() -> None:
     found = verdicts(*calm, step(200, lambda k: 40.5))["S1-57"]
     assert (found.passed, found.measured) == (False, "10.12× from 100 users to 200 users")
     assert verdicts(calm[0])["S1-57"].passed is None
+    assert verdicts(calm[0])["S1-57"].is_required
+    assert not verdicts(soak())["S1-57"].is_required, "a plan without a ramp is judged without it"
     few = verdicts(*calm[:2], step(100, lambda k: 0.9, 30))["S1-57"]
     assert few.passed is None
     assert "step-100" in few.why

@@ -49,7 +49,7 @@ def _errors(figures: Sequence[PhaseFigures], _plan: Plan) -> Verdict:
 
 def _answers(figures: Sequence[PhaseFigures], _plan: Plan) -> Verdict:
     """A service that refuses everybody makes no errors, and has not survived."""
-    name, bar = "goes on answering in the burst", f"at least {KEPT_SHARE:.0%} of what it answered before"
+    name, bar = "goes on answering in the burst", f"at least {KEPT_SHARE * 100:g} % of what it answered before"
     found = [(share, each) for each in bursts(figures) if (share := kept_share(each.moments)) is not None]
     if not found:
         why = "no burst with a load before it: run three-phase"
@@ -57,7 +57,9 @@ def _answers(figures: Sequence[PhaseFigures], _plan: Plan) -> Verdict:
     share, worst = min(found, key=lambda each: each[0])
     passed = share >= KEPT_SHARE
     why = "" if passed else "the service answers fewer as more come: see answers over time"
-    return Verdict(name=name, row="S1-59", bar=bar, measured=f"{share:.0%} in {worst.phase}", passed=passed, why=why)
+    return Verdict(
+        name=name, row="S1-59", bar=bar, measured=f"{share * 100:.0f} % in {worst.phase}", passed=passed, why=why
+    )
 
 
 def kept_share(moments: Sequence[Moment]) -> float | None:

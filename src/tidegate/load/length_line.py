@@ -54,7 +54,7 @@ def grows_linearly(figures: Sequence[PhaseFigures], _plan: Plan) -> Verdict | No
     long = [each for each in figures if each.lengths and each.lengths[-1].tokens >= NEARLY_LONG * LONG_TOKENS]
     if not long:
         return None
-    name, bar = "latency over prompt length", f"a line, residuals <= {MOST_RESIDUAL:.0%} of the largest"
+    name, bar = "latency over prompt length", f"a line, residuals <= {MOST_RESIDUAL * 100:g} % of the largest"
     found = [(line_through(points), what, each) for each in long for what, points in curves(each.lengths)]
     if not found:
         why = f"answers of {LEAST_LENGTHS} lengths are needed in one phase: mix lengths up to {LONG_TOKENS} tokens"
@@ -62,7 +62,7 @@ def grows_linearly(figures: Sequence[PhaseFigures], _plan: Plan) -> Verdict | No
     line, what, worst = max(found, key=lambda each: abs(each[0].worst_residual))
     slope = seconds_text(line.slope_s * 1000)
     measured = (
-        f"{what}: {slope} per 1000 tokens, R² {line.r2:.3f}, worst {line.worst_residual:+.0%} "
+        f"{what}: {slope} per 1000 tokens, R² {line.r2:.3f}, worst {line.worst_residual * 100:+.0f} % "
         f"at {digits(line.worst_tokens)} tokens in {worst.phase}"
     )
     passed = abs(line.worst_residual) <= MOST_RESIDUAL

@@ -51,7 +51,7 @@ def _jump(figures: Sequence[PhaseFigures], _plan: Plan) -> Verdict:
     told = [(each, found) for each in steps if (found := each.all.e2e) is not None and found.count >= LEAST_FOR_P99]
     if len(told) < 2:
         why = f"run a ramp with at least {LEAST_FOR_P99} answers in each step"
-        return Verdict(name=name, row="S1-57", bar=bar, measured="–", passed=None, why=why)
+        return Verdict(name=name, row="S1-57", bar=bar, measured="–", passed=None, why=why, is_required=bool(steps))
     jumps = [(_ratio(after[1].p99, before[1].p99), before[0], after[0]) for before, after in pairwise(told)]
     worst, before, after = max(jumps, key=lambda each: each[0])
     measured = f"{ratio_text(worst)} from {load_text(before)} to {load_text(after)}"
