@@ -141,6 +141,8 @@ def test_dimensions_layers_labels_tenants_and_definitions_are_told(page: str) ->
         "<td>same share</td><td>93.0 %</td>",
         "<td>of: mean similarity</td><td>99.0 %</td>",
         "<dt>answers</dt><dd>60</dd>",
+        "<dt>same share</dt><dd>93.0 %</dd>",
+        "Made by Tidegate",
         "at: rate per s",
         "no GPU here",
         "it bends",

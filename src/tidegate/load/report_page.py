@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from tidegate.load.definitions import DEFINITIONS
 from tidegate.load.figure_text import count_text, p99_text, seconds_text, share_text
 from tidegate.load.phase_figures import PhaseFigures
 from tidegate.load.played import Played
-from tidegate.load.report_cards import cards
+from tidegate.load.report_cards import CARDS, cards
 from tidegate.load.report_charts import beside_charts, engine_charts, wide_charts
 from tidegate.load.report_html import beside, figures, folded, lines, named, section
 from tidegate.load.report_style import STYLE
@@ -30,6 +31,7 @@ from tidegate.load.report_views import (
     ABOUT_OUTPUT,
     DIMENSIONS,
     LAYERS,
+    SHARES,
     Line,
     chance_table,
     comparison_table,
@@ -69,7 +71,7 @@ def report_page(result: Result, played: Sequence[Played] = (), against: Result |
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{STYLE}</style></head>'
-        f"<body><main>{''.join(parts)}</main></body></html>\n"
+        f"<body><main>{''.join(parts)}<footer>Made by Tidegate {version('tidegate')}.</footer></main></body></html>\n"
     )
 
 
@@ -152,7 +154,7 @@ def _last_sections(result: Result) -> list[str]:
         section("The knee", knee_table(result.knee), words="Where latency starts to degrade: the limit is 0.8 of it."),
         section("Notes", lines(result.notes)),
         section("What was sent", folded("Manifest, with hashes", f"<pre>{escape(manifest)}</pre>")),
-        section("What the figures mean", named(DEFINITIONS.items(), "words-list")),
+        section("What the figures mean", named(_definitions(), "words-list")),
     ]
 
 
@@ -179,12 +181,21 @@ def _plain(found: Mapping[str, object], before: str = "") -> list[tuple[str, str
         title = before + name.replace("_", " ")
         if isinstance(value, Mapping):
             pairs += _plain(value, f"{title}: ")
+        elif name.endswith(SHARES) and isinstance(value, int | float):
+            pairs.append((title, share_text(value)))
         elif isinstance(value, list | tuple):
             if all(isinstance(each, str | int | float) for each in value):
                 pairs.append((title, ", ".join(map(_plainly, value))))
         else:
             pairs.append((title, _plainly(value)))
     return pairs
+
+
+def _definitions() -> list[tuple[str, str]]:
+    """Those of the key figures first."""
+    first = dict.fromkeys(card.key for card in CARDS)
+    others = {key: text for key, text in DEFINITIONS.items() if key not in first}
+    return [*((key, DEFINITIONS[key]) for key in first), *others.items()]
 
 
 def _plainly(value: object) -> str:

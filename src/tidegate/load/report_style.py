@@ -43,6 +43,7 @@ td,th{padding:5px 12px;border-bottom:1px solid var(--grid);text-align:right;whit
 th{font-weight:600;font-size:13px;color:var(--soft);vertical-align:bottom}th[title]{cursor:help}
 tbody tr:last-child td{border-bottom:0}
 td:first-child,th:first-child,.left td,.left th,td.left,th.left{text-align:left}
+td.roomy{white-space:normal;min-width:240px}
 .tight td,.tight th{padding:5px 7px}
 .wrap td{white-space:normal}.wrap td:first-child,.wrap td.still{white-space:nowrap}
 td.good{color:var(--good);font-weight:600}td.bad{color:var(--bad);font-weight:600}td.warn{color:var(--warn);font-weight:600}

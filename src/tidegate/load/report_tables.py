@@ -117,7 +117,7 @@ def generator_table(phases: Sequence[PhaseFigures]) -> str:
             share_text(each.generator_busiest_share),
             seconds_text(each.generator_cpu_s),
             Cell(_pairs(each.token_sources), "left"),
-            Cell("; ".join(each.invalid) or "valid", "bad left" if each.invalid else "good left"),
+            Cell("; ".join(each.invalid) or "valid", "bad left roomy" if each.invalid else "good left"),
         )
         for each in phases
     ]
