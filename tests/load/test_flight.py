@@ -57,8 +57,15 @@ def test_a_whole_answer_has_the_first_byte_of_its_body_as_its_first_moment() -> 
     sample = run_virtually(one(lambda *_: steps, stream=False, keeps_text=True))
     assert sample.head_at - sample.sent_at == pytest.approx(0.1)
     assert sample.ttft_s == pytest.approx(0.3)
-    assert sample.last_at == sample.ended_at
+    assert sample.last_at == sample.first_at < sample.ended_at
     assert (sample.text, sample.output_tokens, sample.reads, sample.tpot_s) == ("x", 9, 0, None)
+
+
+def test_a_whole_answer_to_a_request_for_a_stream_has_no_time_per_token() -> None:
+    body = b'{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,"completion_tokens":9}}'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    sample = run_virtually(one(lambda *_: [(0.1, head), (0.2, body[:10]), (0.3, body[10:])]))
+    assert (sample.outcome, sample.is_stream, sample.tpot_s) == ("ok", True, None)
 
 
 def test_text_is_in_the_sample_only_where_it_is_kept() -> None:

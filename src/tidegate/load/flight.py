@@ -131,7 +131,8 @@ class Flight:
             code=code,
             head_at=_since(self._head_at, zero),
             first_at=_since(self._first_at, zero),
-            last_at=_since(self._last_at if self._scan is not None else self._first_at and ended_at, zero),
+            # A whole answer is one piece: nothing in it tells a time per token.
+            last_at=_since(self._last_at if self._scan is not None else self._first_at, zero),
             chunks=chunks,
             reads=self._reads,
             worst_gap_s=self._worst_gap_s,
