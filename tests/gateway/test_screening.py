@@ -58,6 +58,14 @@ REFUSED: list[tuple[dict[str, Any] | bytes, str, str]] = [
     (raw(HI, b',"temperature":NaN'), "/v1/chat/completions", "invalid_json"),
     (raw(HI, b',"temperature":1e999'), "/v1/chat/completions", "invalid_value"),
     (chat(temperature=-0.5), "/v1/chat/completions", "invalid_value"),
+    (chat(messages=[{"content": "Hi."}]), "/v1/chat/completions", "invalid_value"),
+    (chat(messages=[{"role": "user", "content": "Hi."}, {"content": "Hi."}]), "/v1/chat/completions", "invalid_value"),
+    (
+        chat(messages=[{"role": 7, "content": [{"type": "text", "text": "Hi."}]}]),
+        "/v1/chat/completions",
+        "invalid_value",
+    ),
+    (chat(messages=["Hi."]), "/v1/chat/completions", "invalid_value"),
     (raw(HI, b',"top_p":-1e999'), "/v1/chat/completions", "invalid_value"),
 ]
 

@@ -21,8 +21,6 @@ from tidegate.load.workloads.abnormal_corpus import corpus
 pytestmark = pytest.mark.live
 
 CONTEXT = 2048
-OUR_ENGINE_FAILS_AT = {"message-no-role"}
-"""llama.cpp answers 500 to a message without a role; the gateway hands it on."""
 
 
 @pytest.fixture(scope="module")
@@ -54,5 +52,5 @@ def test_each_gets_what_it_must_get_and_the_service_answers_on(patient: Service)
     }
     # A small model may have nothing to say to what says nothing.
     unanswered = {case for case, (outcome, _, _) in wrong.items() if outcome == ClientOutcome.ABNORMAL}
-    assert set(wrong) - unanswered - OUR_ENGINE_FAILS_AT == set(), wrong
+    assert set(wrong) - unanswered == set(), wrong
     assert "probe" not in wrong

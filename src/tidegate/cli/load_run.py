@@ -98,9 +98,8 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     series.climb = Climb(first_users=opts.FIRST_USERS) if until_failure else None
     keys = opts.tenant_keys(tenant_key)
     found = targets_of(urls, Credentials(api_key_env, header or (), ca_file), model, admin)
-    bounds = (max_prompt_tokens, max_output_tokens, context)
-    ways = (nonce, stream_share, deadline_ms, ignore_eos, over_long_answered, keys)
-    wanted = Amounts(seed, scale, time_scale, *bounds, *ways).options(found)
+    amounts = (seed, scale, time_scale, max_prompt_tokens, max_output_tokens, context)
+    wanted = Amounts(*amounts, nonce, stream_share, deadline_ms, ignore_eos, over_long_answered, keys).options(found)
     play = partial(LoadPlay, targets=[target for target, _ in found], processes=processes, turn_s=turn_s)
     series.play(play, find_suite(wanted) if suite else (find_plan(plan, wanted),), step_s)
     if as_json:

@@ -15,6 +15,7 @@ from tidegate.policy.abnormal import (
 from tidegate.wire.body import Body
 from tidegate.wire.errors import Mistake
 from tidegate.wire.fields import Fields
+from tidegate.wire.message_roles import roles_problem
 from tidegate.wire.prompt_text import is_blank
 
 REPETITIVE = Mistake.REPETITIVE_INPUT.value
@@ -67,6 +68,8 @@ class Screening:
             )
         if self._bars_empty and _says_nothing(body):
             raise AbnormalError(Mistake.EMPTY_INPUT, "give a message or a prompt that says something")
+        if fields.messages and (problem := roles_problem(bytes(fields.messages))):
+            raise AbnormalError(Mistake.BAD_FIELD, f"each message needs a role: {problem}", "messages")
         _check_numbers(fields)
         if self._sees_repetitive and body.text_bytes >= self._least_bytes:
             return self._repetitive(fields)
