@@ -78,6 +78,23 @@ def test_groups_have_names_of_what_tells_them_apart() -> None:
     assert kept["answers"] == 1, "a label whose answers were not kept is no group"
 
 
+def test_the_same_question_under_another_load_is_held_against_the_first() -> None:
+    alone = answers(*["blue sky"] * 4, phase="alone", label="alone")
+    pressed = answers("blue sky", "red sky", phase="pressed", label="pressed")
+    other = answers("[1]", phase="json", label="json", prompt_tokens=7)
+    found = consistency([played(alone), played(pressed), played(other)])
+    assert list(found) == ["alone", "pressed", "json"]
+    assert found["pressed"]["same_as_alone_share"] == 0.5
+    assert 0.7 < found["pressed"]["to_alone_similarity"] < 0.8
+    assert not any("alone" in name for name in (*found["alone"], *found["json"]))
+
+
+def test_a_reply_that_is_no_answer_counts_against_its_form() -> None:
+    bad = sample(0, 1.0, ClientOutcome.ABNORMAL, text="blue", code="output_format")
+    found = consistency([played([*answers("{}"), bad])])
+    assert (found["answers"], found["json_share"]) == (2, 0.5)
+
+
 def test_many_answers_are_compared_by_lot_and_equal_seeds_draw_equal_lots() -> None:
     texts = [" ".join(f"w{(k * j) % 17}" for j in range(30)) for k in range(1000)]
     began = process_time()

@@ -14,7 +14,9 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.played import Played
+from tidegate.load.prompt_lengths import tokens_of
 from tidegate.load.sample import Sample
 from tidegate.policy.output.output_config import OutputConfig
 from tidegate.policy.output.problem import Problem
@@ -37,27 +39,56 @@ def consistency(played: Sequence[Played], schema: Any = None, seed: int = 0) -> 
     """Figures by phase, label and target, of all groups of samples with texts; empty: no answer was kept.
 
     ``schema``: a JSON Schema that answers should fit. Where only one phase, one label or one target kept answers, it
-    is no level of the result.
+    is no level of the result. Later groups are also held against the first one of their target with prompts of the
+    same length: the same question, asked under another load.
     """
-    groups: defaultdict[tuple[str, str, str], list[Sample]] = defaultdict(list)
+    groups: defaultdict[Key, list[Sample]] = defaultdict(list)
     for turn in played:
         for sample in turn.samples:
-            if sample.is_answered:
+            if sample.is_answered or sample.outcome is ClientOutcome.ABNORMAL:
                 groups[sample.phase, sample.label, sample.target].append(sample)
     kept = {key: part for key, part in groups.items() if any(sample.text for sample in part)}
     levels = [len({key[level] for key in kept}) > 1 for level in range(3)]
-    found: dict[str, Any] = {}
-    for key, part in sorted(kept.items()):
-        name = " · ".join(word for word, is_level in zip(key, levels, strict=True) if is_level)
-        measured = of_answers(part, schema, seed)
-        if not name:
-            return measured
-        found[name] = measured
-    return found
+    names = {key: _name(key, levels) for key in kept}
+    found = {names[key]: of_answers(part, schema, seed) for key, part in kept.items()}
+    firsts: dict[tuple[str, float], Key] = {}
+    for key, part in kept.items():
+        first = firsts.setdefault((key[2], _prompt_tokens(part)), key)
+        if first is not key:
+            found[names[key]] |= _beside(kept[first], part, names[first], seed)
+    return found.get("", found)
+
+
+Key = tuple[str, str, str]
+
+
+def _name(key: Key, levels: Sequence[bool]) -> str:
+    """What tells the group apart. A label that is the phase's name says nothing more."""
+    words = dict.fromkeys(word for word, is_level in zip(key, levels, strict=True) if is_level)
+    return " · ".join(words)
+
+
+def _prompt_tokens(samples: Sequence[Sample]) -> float:
+    return quantile(sorted(float(tokens_of(sample)) for sample in samples), 0.5)
+
+
+def _beside(first: Sequence[Sample], second: Sequence[Sample], name: str, seed: int) -> dict[str, float]:
+    """Pairs of one answer from each, drawn by lot, and the share of what the first group said most."""
+    lot = Random(f"{seed}/beside")  # noqa: S311 - a sample of pairs, not a secret
+    pairs = [(lot.choice(first).text, lot.choice(second).text) for _ in range(MOST_PAIRS)]
+    usual = Counter(sample.text for sample in first).most_common(1)[0][0]
+    return {
+        f"same_as_{name}_share": fmean(sample.text == usual for sample in second),
+        f"to_{name}_similarity": fmean(1.0 if a == b else similarity(_words(a), _words(b)) for a, b in pairs),
+    }
+
+
+def _words(text: str) -> list[str]:
+    return text.split()[:MOST_WORDS]
 
 
 def of_answers(samples: Sequence[Sample], schema: Any = None, seed: int = 0) -> dict[str, Any]:
-    """Of answers to one question, at least one."""
+    """Of answers to one question, at least one; what came with status 200 and was no answer is among them."""
     texts = [sample.text for sample in samples]
     counts = Counter(texts)
     lengths = sorted(map(len, texts))
@@ -89,7 +120,7 @@ def _similarities(texts: Sequence[str], seed: int) -> dict[str, float]:
         if every <= MOST_PAIRS
         else [tuple(lot.sample(range(size), 2)) for _ in range(MOST_PAIRS)]
     )
-    words = [text.split()[:MOST_WORDS] for text in texts]
+    words = list(map(_words, texts))
     found = [1.0 if texts[a] == texts[b] else similarity(words[a], words[b]) for a, b in pairs]
     return {"mean_similarity": fmean(found), "least_similarity": min(found), "compared_pairs": len(found)}
 

@@ -53,7 +53,9 @@ OF_PHASES = {
         "due, and of no other."
     ),
     "generator_cpu_s": "CPU seconds of all generating processes.",
-    "generator_busiest_share": "CPU of the busiest generating process in its busiest five seconds, of the wall-clock time.",
+    "generator_busiest_share": (
+        "CPU of the busiest generating process in its busiest five seconds, of the wall-clock time."
+    ),
     "recovered_in_s": (
         "From the end of the spike until those who came were served as before it: three slices in a row with P95 "
         "within 25 % (or 50 ms) of that before and at most one point more shed and errors. Nothing: never, or no "
