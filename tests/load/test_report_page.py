@@ -192,7 +192,8 @@ def test_each_target_has_its_own_knee() -> None:
 def test_an_earlier_run_stands_beside_this_one() -> None:
     earlier, _ = a_run(RAMP, seed=2)
     found = report_page(a_run(RAMP)[0], against=earlier)
-    assert "earlier: tidegate" in found
+    assert "soak · earlier: tidegate" in found
+    assert "P99 (earlier: tidegate)" in found
     assert "Side by side" not in report_page(a_run(RAMP)[0])
 
 

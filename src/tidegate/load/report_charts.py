@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tidegate.load.phase import Kind
 from tidegate.load.phase_figures import PhaseFigures
@@ -47,16 +48,23 @@ def wide_charts(phases: Sequence[PhaseFigures], targets: Sequence[str]) -> list[
     ]
 
 
-def beside_charts(result: Result, played: Sequence[Played]) -> list[Canvas]:
-    """The others, two in a row."""
+def earlier_phases(against: Result | None) -> list[PhaseFigures]:
+    """Of another run, under names that tell them from this one's."""
+    return [] if against is None else [replace(each, target=f"earlier: {each.target}") for each in against.phases]
+
+
+def beside_charts(result: Result, played: Sequence[Played], earlier: Sequence[PhaseFigures] = ()) -> list[Canvas]:
+    """The others, two in a row. ``earlier``: of a run that this one is compared with."""
     phases = result.phases
     main = main_phase(phases).phase
+    firsts = [*_first_curves(result, played), *_earlier_curves(earlier, main, "ttft")]
+    ends = [*_end_curves(result, played), *_earlier_curves(earlier, main, "e2e")]
     charts = [
-        percentile_curves("Percentiles of TTFT", _first_curves(result, played)),
-        percentile_curves("Percentiles of E2E, from sending", _end_curves(result, played)),
+        percentile_curves("Percentiles of TTFT", firsts),
+        percentile_curves("Percentiles of E2E, from sending", ends),
         percentile_curves(f"E2E from sending and from schedule: {main}", _two_views(result, played)),
     ]
-    steps = [each for each in phases if each.kind == Kind.STEP]
+    steps = [each for each in (*phases, *earlier) if each.kind == Kind.STEP]
     if len({each.phase for each in steps}) >= FEWEST_STEPS:
         charts.append(throughput_latency(steps, knees_of(result)))
     charts.append(gap_histogram(phases, result.targets))
@@ -73,6 +81,15 @@ def _curve_phases(result: Result) -> list[PhaseFigures]:
     return [each for each in result.phases if each.phase == main.phase]
 
 
+def _earlier_curves(earlier: Sequence[PhaseFigures], phase: str, figure: str) -> list[Curve]:
+    """Through the figures that a result has, for its records are not at hand."""
+    return [
+        curve_of_figures(f"{each.phase} · {each.target}", getattr(each.all, figure))
+        for each in earlier
+        if each.phase == phase
+    ]
+
+
 def _name(each: PhaseFigures, result: Result) -> str:
     return each.phase if len(result.targets) == 1 else f"{each.phase} · {each.target}"
 
@@ -80,13 +97,11 @@ def _name(each: PhaseFigures, result: Result) -> str:
 def _first_curves(result: Result, played: Sequence[Played]) -> list[Curve]:
     if not played:
         return [curve_of_figures(_name(each, result), each.all.ttft) for each in _curve_phases(result)]
-    return [
-        curve_of(
-            _name(each, result),
-            [sample.ttft_s for sample in samples_of(played, each.target, each.phase) if sample.first_at > 0],
-        )
-        for each in _curve_phases(result)
-    ]
+    found = []
+    for each in _curve_phases(result):
+        streams = (sample for sample in samples_of(played, each.target, each.phase) if sample.is_stream)
+        found.append(curve_of(_name(each, result), [sample.ttft_s for sample in streams if sample.first_at > 0]))
+    return found
 
 
 def _end_curves(result: Result, played: Sequence[Played]) -> list[Curve]:

@@ -113,7 +113,7 @@ def throughput_latency(steps: Sequence[PhaseFigures], knees: Sequence[KneeMark])
         for each, point in points:
             tip = f"{entry.name}, {each.phase}: {seconds_text(point[1])} at {digits(point[0])} answers/s"
             made.canvas.dot(made.place(*point), entry.color, tip)
-    _name_steps(made, series[0][1] if series else [])
+    _name_steps(made, [pair for _, points in series for pair in points])
     return made.canvas
 
 
@@ -140,9 +140,10 @@ def _mark_knee(made: Chart, knee: KneeMark, *, is_named: bool) -> None:
 
 
 def _name_steps(made: Chart, points: Sequence[tuple[PhaseFigures, Point]]) -> None:
-    """Above each point; a name that would lie on another one is left out (its point still tells it)."""
+    """Above the highest point of each; a name that would lie on another one is left out (its points still tell it)."""
     taken: list[Point] = []
-    for each, point in points:
+    highest = {each.phase: (each, point) for each, point in sorted(points, key=lambda pair: pair[1][1])}
+    for each, point in highest.values():
         name = f"{each.users} users" if each.users else each.phase
         half = CHARACTER * len(name) / 2
         x, y = made.place(*point)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +14,7 @@ from tidegate.load.figure_text import count_text, p99_text, seconds_text, share_
 from tidegate.load.phase_figures import PhaseFigures
 from tidegate.load.played import Played
 from tidegate.load.report_cards import CARDS, cards
-from tidegate.load.report_charts import beside_charts, engine_charts, wide_charts
+from tidegate.load.report_charts import beside_charts, earlier_phases, engine_charts, wide_charts
 from tidegate.load.report_html import beside, figures, folded, lines, named, section
 from tidegate.load.report_style import STYLE
 from tidegate.load.report_tables import (
@@ -56,10 +55,11 @@ def report_page(result: Result, played: Sequence[Played] = (), against: Result |
 
     ``against``: an earlier run to compare with; its targets stand beside this run's as ``earlier: NAME``.
     """
+    earlier = earlier_phases(against)
     parts = [
         _head(result),
-        *_sections(result, played),
-        _comparison(result, against),
+        *_sections(result, played, earlier),
+        _comparison(result, earlier),
         section(
             "Which one?",
             score_table(result.score_card, result.targets),
@@ -105,7 +105,7 @@ def _validity(phases: Sequence[PhaseFigures]) -> list[tuple[str, str]]:
     return found
 
 
-def _sections(result: Result, played: Sequence[Played]) -> list[str]:
+def _sections(result: Result, played: Sequence[Played], earlier: Sequence[PhaseFigures]) -> list[str]:
     phases = result.phases
     if not phases:
         return [section("Figures", '<p class="words">No phase was played.</p>')]
@@ -115,7 +115,7 @@ def _sections(result: Result, played: Sequence[Played]) -> list[str]:
         section("Over time", figures(wide_charts(phases, result.targets))),
         section(
             "Percentiles, throughput, gaps",
-            beside(beside_charts(result, played)),
+            beside(beside_charts(result, played, earlier)),
             words="Percentile axis: each step to the right is one more nine. From schedule (dashed) counts from when "
             "a request was due, so that a wait cannot hide behind a generator that waited too.",
         ),
@@ -202,8 +202,7 @@ def _plainly(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _comparison(result: Result, against: Result | None) -> str:
-    earlier = [] if against is None else [replace(each, target=f"earlier: {each.target}") for each in against.phases]
+def _comparison(result: Result, earlier: Sequence[PhaseFigures]) -> str:
     return section(
         "Side by side",
         comparison_table([*result.phases, *earlier]),
