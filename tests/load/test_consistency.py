@@ -93,6 +93,7 @@ def test_a_reply_that_is_no_answer_counts_against_its_form() -> None:
     bad = sample(0, 1.0, ClientOutcome.ABNORMAL, text="blue", code="output_format")
     found = consistency([played([*answers("{}"), bad])])
     assert (found["answers"], found["json_share"]) == (2, 0.5)
+    assert consistency([played([bad])])["json_share"] == 0.0
 
 
 def test_many_answers_are_compared_by_lot_and_equal_seeds_draw_equal_lots() -> None:

@@ -104,7 +104,7 @@ def of_answers(samples: Sequence[Sample], schema: Any = None, seed: int = 0) -> 
         "bound_share": fmean(sample.finish_reason == LENGTH for sample in samples),
         "loop_share": fmean(is_loop(sample.text, sample.finish_reason) for sample in samples),
         "garbled_share": fmean(_problem(text) is Problem.GARBLED for text in texts),
-        **_forms(texts, schema),
+        **_forms(texts, schema, is_wanted=any(sample.code == Problem.FORMAT for sample in samples)),
     }
 
 
@@ -150,10 +150,10 @@ def _problem(text: str) -> Problem | None:
     return finding.problem if finding else None
 
 
-def _forms(texts: Sequence[str], schema: Any) -> dict[str, float]:
-    """Only where JSON is what comes: a schema is given, or any answer is an object or a list."""
+def _forms(texts: Sequence[str], schema: Any, *, is_wanted: bool) -> dict[str, float]:
+    """Only where JSON is what was wanted: by a schema, by a reply that was none, or by any that is."""
     values = [_json(text) for text in texts]
-    if schema is None and all(value is None for value in values):
+    if schema is None and not is_wanted and all(value is None for value in values):
         return {}
     found = {"json_share": fmean(value is not None for value in values)}
     if schema is not None:
