@@ -53,7 +53,7 @@ def remarks(each: Findings) -> list[str]:
     found += [
         f"{verdict.bar}: {verdict.measured} ({verdict.row}){f'; {verdict.why}' if verdict.why else ''}"
         for verdict in each.verdicts
-        if not verdict.passed
+        if verdict.passed is False or (verdict.passed is None and verdict.is_required)
     ]
     return found
 

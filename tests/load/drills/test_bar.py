@@ -15,7 +15,7 @@ def test_a_figure_within_its_bounds_is_passed_and_needs_no_hint() -> None:
     bar = Bar(name="share", row="S1-70", figure=figure("share"), most=0.75, least=0.1, hint="look")
     verdict = bar.judge(findings(figures={"share": 0.5}))
     assert (verdict.passed, verdict.why) == (True, "")
-    assert verdict.bar == "share <= 0.75 and >= 0.10"
+    assert verdict.bar == "share <= 0.75 and >= 0.1"
 
 
 @pytest.mark.parametrize("value", [0.8, 0.05])
@@ -29,6 +29,15 @@ def test_what_was_not_seen_is_no_pass() -> None:
     verdict = not_duplicated().judge(findings(duplicated=None))
     assert (verdict.passed, verdict.measured) == (None, "not seen")
     assert findings(verdicts=[verdict]).passed is False
+
+
+def test_what_only_an_insider_sees_is_left_open_on_a_deployment_that_was_given() -> None:
+    found = findings(is_own=False, duplicated=None)
+    found.verdicts = [not_duplicated().judge(found)]
+    assert (found.verdicts[0].is_required, found.passed) == (False, True)
+    found = findings(is_own=False, duplicated=2)
+    found.verdicts = [not_duplicated().judge(found)]
+    assert found.passed is False
 
 
 def test_detection_and_recovery_are_judged_in_seconds() -> None:

@@ -97,3 +97,10 @@ def test_hosts_are_compared_whole_and_in_any_case() -> None:
     assert not why_not_allowed("http://[::1]:8000/v1", ["[::1]"])
     assert why_not_allowed("http://[::1", ["[::1]"])
     assert why_not_allowed("ftp://gate.example", ["gate.example"])
+
+
+def test_the_example_is_right() -> None:
+    example = Path(__file__).resolve().parents[3] / "examples" / "drill.yaml"
+    env = {"STAGING_KEY": "k", "STAGING_ADMIN_TOKEN": "t"}
+    section = read_drill_file(example, FAULTS | {"freeze"}, env)
+    assert [replica.name for replica in section.replicas] == ["chat-0", "chat-1", "chat-2"]

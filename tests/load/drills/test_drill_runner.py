@@ -49,6 +49,9 @@ class Broken:
     def replicas(self) -> Sequence[str]:
         return ["a", "b", "c"]
 
+    def breakable(self, fault: str) -> Sequence[str]:
+        return ["a"] if fault == "of a" else self.replicas
+
     def why_not(self, fault: str) -> str:
         return "the file has none" if fault == "unknown" else ""
 
@@ -198,6 +201,7 @@ def test_a_deployment_that_can_not_be_made_ready_is_no_pass() -> None:
         ({"least_replicas": 4}, "it needs 4 replicas, and there are 3"),
         ({"broken_replicas": 3}, "it breaks 3 replicas at once, and at most 2 may be broken"),
         ({"faults": ("unknown", "kill")}, "unknown: the file has none"),
+        ({"faults": ("of a",), "broken_replicas": 2}, "of a: only a can be broken so"),
     ],
 )
 def test_a_drill_that_can_not_run_here_says_why(changes: dict[str, Any], why: str) -> None:

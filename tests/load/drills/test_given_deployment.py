@@ -89,8 +89,9 @@ def test_a_replica_that_does_not_come_back_is_told_and_stays_noted(tmp_path: Pat
 
 def test_only_what_the_file_has_commands_for_can_be_broken(tmp_path: Path) -> None:
     deployment = Given(tmp_path).deployment
-    assert deployment.why_not("node-lost") == "the drill file has no commands for it (replicas b)"
-    assert not deployment.why_not("cut")
+    assert deployment.why_not("freeze") == "the drill file has no commands for it"
+    assert (deployment.why_not("node-lost"), deployment.breakable("node-lost")) == ("", ["a"])
+    assert (deployment.why_not("cut"), deployment.breakable("cut")) == ("", [])
     with pytest.raises(EngineError, match="no commands for freeze of a"):
         asyncio.run(deployment.break_("freeze", "a"))
 

@@ -80,14 +80,14 @@ def test_another_model_is_not_the_one_that_was_loaded() -> None:
 def test_an_engine_whose_address_nobody_knows_is_told() -> None:
     check = inspect(is_known=False)
     assert check.problem == "its engine's own address is not known"
-    assert (check.is_loaded, check.back_s) == (False, None)
+    assert (check.is_loaded, check.back_s) == (None, None)
 
 
 def test_an_engine_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.load.drills.restart_inspection.BACK_WITHIN_S", 0.05)
     check = inspect(is_gone=True)
     assert "a does not serve again within 0.05 s" in check.problem
-    assert not check.is_loaded
+    assert check.is_loaded is False
 
 
 def test_gpu_memory_is_what_nvidia_smi_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

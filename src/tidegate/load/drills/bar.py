@@ -22,6 +22,9 @@ class Bar:
     unit: str = ""
     hint: str = ""
     """What to look at when it is missed."""
+    needs_inside: bool = False
+    """Its figure comes from behind the gateway. On a deployment that does not show that, it is left open, and blocks
+    nothing; on one's own it must be seen."""
 
     @property
     def text(self) -> str:
@@ -33,8 +36,15 @@ class Bar:
         value = self.figure(findings)
         passed = None if value is None else self._is_met(value)
         measured = "not seen" if value is None else f"{_number(value)}{self._unit}"
-        why = "" if passed else self.hint
-        return Verdict(name=self.name, row=self.row, bar=self.text, measured=measured, passed=passed, why=why)
+        return Verdict(
+            name=self.name,
+            row=self.row,
+            bar=self.text,
+            measured=measured,
+            passed=passed,
+            why="" if passed else self.hint,
+            is_required=findings.is_own or not self.needs_inside,
+        )
 
     @property
     def _unit(self) -> str:
@@ -80,9 +90,11 @@ def not_duplicated() -> Bar:
         row="S1-67",
         figure=lambda findings: findings.duplicated,
         most=0,
+        needs_inside=True,
         hint="look at tail.retries and at clients that retry without an Idempotency-Key",
     )
 
 
 def _number(value: float) -> str:
-    return f"{value:.0f}" if value == int(value) else f"{value:.2f}"
+    """Three digits: a bar of 0.005 must not read as 0.01."""
+    return f"{value:.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"

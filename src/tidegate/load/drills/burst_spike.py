@@ -80,6 +80,7 @@ DRILL = Drill(
             name="refusals for load without Retry-After",
             row="S1-68",
             figure=figure("dishonest_sheds"),
+            needs_inside=True,
             most=0,
             hint="clients that are not told when to come back come at once",
         ),

@@ -24,6 +24,9 @@ class Deployment(Protocol):
     @property
     def replicas(self) -> Sequence[str]: ...
 
+    def breakable(self, fault: str, /) -> Sequence[str]:
+        """Replicas that can be broken so."""
+
     @property
     def most_broken(self) -> int:
         """Replicas that may be broken at the same time (the blast radius)."""

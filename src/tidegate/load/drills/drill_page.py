@@ -119,12 +119,18 @@ def _bars(verdicts: list[Verdict]) -> str:
             Cell(verdict.bar, look="left"),
             verdict.row,
             verdict.measured,
-            Cell(*(("met", "good") if verdict.passed else ("missed", "bad"))),
+            _met(verdict),
             Cell(verdict.why, look="left soft"),
         ]
         for verdict in verdicts
     ]
     return table(["bar", "row", "measured", "", "what to look at"], rows, "wrap") if rows else ""
+
+
+def _met(verdict: Verdict) -> Cell:
+    if verdict.passed is None and not verdict.is_required:
+        return Cell("left open", look="soft", tip="this deployment does not show it")
+    return Cell(*(("met", "good") if verdict.passed else ("missed", "bad")))
 
 
 def _restarts(checks: list[RestartCheck]) -> str:

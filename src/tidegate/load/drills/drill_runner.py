@@ -49,6 +49,7 @@ class DrillRunner:
             rows=drill.rows,
             fault=drill.fault,
             deployment=self._deployment.name,
+            is_own=self._deployment.is_own,
             began=datetime.now().astimezone().isoformat(timespec="seconds"),
             rate_per_s=self._pace.rate_per_s,
         )
@@ -76,8 +77,13 @@ class DrillRunner:
         most = replicas if deployment.is_own else deployment.most_broken
         if drill.broken_replicas > most:
             return f"it breaks {drill.broken_replicas} replicas at once, and at most {most} may be broken"
-        reasons = [f"{fault}: {why}" for fault in drill.faults if (why := deployment.why_not(fault))]
+        reasons = [f"{fault}: {why}" for fault in drill.faults if (why := self._why_not_by(fault, drill))]
         return "; ".join(reasons)
+
+    def _why_not_by(self, fault: str, drill: Drill) -> str:
+        able = self._deployment.breakable(fault)
+        is_short = not self._deployment.is_own and 0 < len(able) < drill.broken_replicas
+        return f"only {', '.join(able)} can be broken so" if is_short else self._deployment.why_not(fault)
 
     async def _played(self, drill: Drill, findings: Findings) -> None:
         before = self._deployment.duplicated()

@@ -14,7 +14,7 @@ LONGEST_S = 25.0
 
 
 async def play(scene: Scene) -> None:
-    victim = scene.deployment.replicas[0]
+    (victim,) = scene.victims(FREEZE)
     await scene.baseline()
     await scene.note_running(victim)
     await scene.break_(FREEZE, victim)
@@ -46,6 +46,7 @@ DRILL = Drill(
             name="lost beyond what ran on it",
             row="S1-69",
             figure=figure("lost_beyond"),
+            needs_inside=True,
             most=0,
             hint="requests without a first byte are to be told so or sent elsewhere, not left waiting",
         ),

@@ -14,7 +14,7 @@ from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.until import until
 from tidegate.load.sample import Sample
 
-DATA_BACK_S, BACK_S = 5.0, 15.0
+DATA_BACK_S, BACK_S = 8.0, 20.0
 """An interpreter and its imports take about one second, and the parent another; the rest is for a busy machine."""
 GONE_WITHIN_S = 10.0
 SEEN_AGAIN_S = 0.5

@@ -60,11 +60,10 @@ class GivenDeployment:
     def why_not(self, fault: str) -> str:
         if fault in self._section.faults:
             return ""
-        able = [name for name, each in self._replicas.items() if fault in each.faults]
-        if len(able) == len(self._replicas):
-            return ""
-        missing = ", ".join(name for name in self._replicas if name not in able)
-        return f"the drill file has no commands for it (replicas {missing})"
+        return "" if self.breakable(fault) else "the drill file has no commands for it"
+
+    def breakable(self, fault: str) -> Sequence[str]:
+        return [name for name, each in self._replicas.items() if fault in each.faults]
 
     async def prepare(self, _setup: Setup) -> None:
         """What an earlier run left broken is put back; then all must serve. Raises EngineError."""

@@ -17,7 +17,7 @@ RECOVERED_S = 10.0
 
 
 async def play(scene: Scene) -> None:
-    victim = scene.deployment.replicas[0]
+    (victim,) = scene.victims(LOST)
     inspection = RestartInspection(scene.deployment, victim)
     await inspection.before()
     await scene.baseline()
@@ -54,6 +54,7 @@ DRILL = Drill(
             name="lost beyond what ran on the node",
             row="S1-65",
             figure=figure("lost_beyond"),
+            needs_inside=True,
             most=0,
             hint="without a first byte they are to be sent elsewhere: look at tail.retries and its allowance",
         ),

@@ -90,6 +90,9 @@ class OwnDeployment:
     def replicas(self) -> Sequence[str]:
         return [*self.engines] or [f"replica-{number + 1}" for number in range(self._count)]
 
+    def breakable(self, _fault: str) -> Sequence[str]:
+        return self.replicas
+
     @property
     def most_broken(self) -> int:
         return len(self.replicas)

@@ -10,8 +10,8 @@ class RestartCheck:
     """Times in seconds; None: nobody could tell."""
 
     replica: str
-    is_loaded: bool = False
-    """It lists its model and wrote an answer of the length that was asked."""
+    is_loaded: bool | None = None
+    """It lists its model and has written an answer."""
     back_s: float | None = None
     """From its end until it answered again."""
     first_request_s: float | None = None

@@ -59,6 +59,7 @@ class RestartInspection:
         check = self._check
         address = self._deployment.engine(check.replica)
         if address is not None:
+            check.is_loaded = False
             try:
                 await self._come_back(address, ended_at)
             except (OSError, TidegateError) as error:
@@ -118,8 +119,8 @@ def keep(findings: Findings, check: RestartCheck) -> None:
     """Put it into the findings, with what the bars of every restart read."""
     findings.restarts.append(check)
     checks = findings.restarts
-    findings.figures["loaded"] = sum(each.is_loaded for each in checks)
-    findings.figures["not_loaded"] = sum(not each.is_loaded for each in checks)
+    is_known = all(each.is_loaded is not None for each in checks)
+    findings.figures["not_loaded"] = float(sum(not each.is_loaded for each in checks)) if is_known else None
     findings.figures["back_s"] = _most([each.back_s for each in checks])
     findings.figures["residual"] = _most([each.residual for each in checks])
     findings.figures["first_request_s"] = _most([each.first_request_s for each in checks])

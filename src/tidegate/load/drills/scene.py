@@ -55,6 +55,10 @@ class Scene:
         self.findings.baseline_p95_s = p95_s(usual)
         self.findings.baseline_error_share = error_share(usual)
 
+    def victims(self, fault: str, count: int = 1) -> list[str]:
+        """Replicas to break: the first that can be broken so."""
+        return list(self.deployment.breakable(fault)[:count])
+
     async def note_running(self, *replicas: str) -> None:
         """Remember what runs on them and may be lost with them: ``running`` of the drill's figures."""
         view = await self.deployment.view()

@@ -25,7 +25,7 @@ BUSIEST_SHARE = 0.67
 
 
 async def play(scene: Scene) -> None:
-    victims = scene.deployment.replicas[:RESTARTED]
+    victims = scene.victims(RESTART, RESTARTED)
     inspections = [RestartInspection(scene.deployment, victim) for victim in victims]
     await asyncio.gather(*(each.before() for each in inspections))
     await scene.baseline()
@@ -87,6 +87,7 @@ DRILL = Drill(
             name="requests on one replica above its limit",
             row="S1-70",
             figure=figure("over_limit"),
+            needs_inside=True,
             most=0,
             hint="the survivor must queue or refuse, not take all: look at limits and at balance",
         ),
@@ -94,6 +95,7 @@ DRILL = Drill(
             name="share of the busiest once all are back",
             row="S1-70",
             figure=figure("busiest_share"),
+            needs_inside=True,
             most=BUSIEST_SHARE,
             hint="look at breaker cooldowns and at balance: a replica that is back gets nothing",
         ),
@@ -101,6 +103,7 @@ DRILL = Drill(
             name="lost beyond what ran on them",
             row="S1-70",
             figure=figure("lost_beyond"),
+            needs_inside=True,
             most=0,
             hint="without a first byte they are to be sent elsewhere: look at tail.retries and its allowance",
         ),
