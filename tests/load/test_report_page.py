@@ -217,6 +217,11 @@ def test_a_run_without_phases_or_bars_is_still_a_page() -> None:
     assert "NOT JUDGED" in report_page(empty)
 
 
+def test_a_kind_of_phase_of_a_later_version_is_shown_after_those_that_are_known() -> None:
+    shapes = (Shape(name="new", kind="invented", duration_s=20.0), Shape(name="old", kind="single", duration_s=10.0))
+    assert "E2E from sending and from schedule: old" in titles(report_page(a_run(shapes)[0]))
+
+
 def test_texts_of_others_are_shown_and_never_run() -> None:
     result, played = a_run((Shape(name="<b>x</b>", duration_s=10.0, labels=("<i>", "&")),), ('"a"><script>',))
     found = report_page(result, played)
