@@ -265,6 +265,7 @@ def test_a_replica_is_emptied_replaced_and_taken_back(tmp_path: Path, monkeypatc
         await migrate.play(scene)
         return scene.findings, own
 
+    monkeypatch.setattr("tidegate.load.drills.scene.Sender", sender(lambda _target, ask: sample(ask)))
     monkeypatch.setattr(StandIn, "start", nothing)
     monkeypatch.setattr(StandIn, "close", nothing)
     found, own = asyncio.run(main())

@@ -25,7 +25,7 @@ LIMITED, STUCK = "limited", "stuck"
 PER_MINUTE = 6
 MOST_RETRY_AFTER_S = 72.0
 """A minute, for a bucket of one minute's worth, times 1.2 (docs/policies/quota.md)."""
-MARGIN_S = 1.5
+MARGIN_S = 3.0
 
 
 async def play(scene: Scene) -> None:

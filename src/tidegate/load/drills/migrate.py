@@ -6,8 +6,10 @@ Rehearsed in production: one replica at a time, ended by itself when clients not
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 from tidegate.errors import EngineError
+from tidegate.load.ask import Ask
 from tidegate.load.drills.bar import Bar, figure, not_duplicated, recovered
 from tidegate.load.drills.drain_fault import DRAIN
 from tidegate.load.drills.drill import Drill
@@ -17,11 +19,13 @@ from tidegate.load.drills.recovery import between
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.setup import Setup
 from tidegate.load.drills.stand_in import paced
+from tidegate.load.drills.steady_load import SteadyLoad
 from tidegate.load.drills.until import until
 
 EMPTY_WITHIN_S = 60.0
 READY_WITHIN_S = 30.0
 NEW = "moved"
+MORE_PER_S = 6.0
 
 
 async def play(scene: Scene) -> None:
@@ -40,12 +44,17 @@ async def play(scene: Scene) -> None:
     moved_at = time.monotonic()
     scene.findings.figures |= {"emptied_s": emptied_at - began, "moved_s": moved_at - began}
     used_from = scene.now()
-    await scene.fault_time()
+    await scene.send(_more(scene), scene.pace.fault_s)
     scene.findings.figures["new_answers"] = sum(
         each.replica == NEW and each.is_answered for each in between(scene.samples, used_from, scene.now())
     )
     await scene.restore()
     await scene.aftermath()
+
+
+def _more(scene: Scene) -> Iterator[Ask]:
+    """Enough beside the steady load that one replica alone is not always the better choice."""
+    return SteadyLoad(name=f"more-{time.time_ns() % 10**9}", rate_per_s=MORE_PER_S, pace=scene.pace).asks(7)
 
 
 async def _is_empty(own: OwnDeployment, replica: str) -> bool:

@@ -32,7 +32,7 @@ PATIENCE_S = 30.0
 """Of those who ask the API: longer than any timeout, so that it is the gateway that ends it."""
 SETTLED_AFTER_S = 3.0
 """The slots of an engine that confirms no abort are free after two (``abort_grace_s``)."""
-MARGIN_S = 1.5
+MARGIN_S = 3.0
 """On a busy machine, above the first-byte timeout."""
 SAID = frozenset({ClientOutcome.ERROR, ClientOutcome.SHED})
 """Failures that say so."""
