@@ -183,6 +183,7 @@ def plain(found: PhaseFigures) -> dict[str, Any]:
         "shed": outcomes.get(ClientOutcome.SHED, 0),
         "gave_up": outcomes.get(ClientOutcome.TIMEOUT, 0),
         "other_errors": sum(outcomes.get(each, 0) for each in ERRORS if each is not ClientOutcome.TIMEOUT),
+        "codes": dict(found.codes),
         "late": whole.late,
         "goodput_share": whole.goodput_share,
         "goodput_per_s": whole.goodput_per_s,
@@ -206,6 +207,10 @@ def table(rows: Sequence[tuple[float, str, dict[str, Any]]]) -> str:
             f"{ends}, of {row['due']} | {row['late']} | {row['goodput_share']:.0%} ({row['goodput_per_s']:.2f}/s) |"
         )
     return "\n".join(lines)
+
+
+def _codes(codes: dict[str, int]) -> str:
+    return ", ".join(f"{count} x {code or 'no code'}" for code, count in codes.items())
 
 
 def _text(value: float | None, digits: int = 2) -> str:
@@ -262,6 +267,7 @@ def main() -> int:
         print(json.dumps({"capacity_per_s": found.capacity_per_s, "rows": named}, indent=1))
     else:
         print(table(rows))
+        print("\n".join(f"{load:g} x {front}: {_codes(row['codes'])}" for load, front, row in rows if row["codes"]))
         print("\n".join(f"{front.name}: {front.about}" for front in fronts))
     return 0
 

@@ -50,15 +50,20 @@ def print_fitted(found: Fitted, out: Path | None) -> None:
 
 
 def check_table(check: list[Likeness]) -> Table:
-    """Held-out requests: a row per phase and metric."""
-    table = Table("held-out phase", "metric", "n", title="seconds: measured, simulated by the fitted engine")
+    """Held-out requests: under each phase a row per metric."""
+    table = Table("held out", "n", title="seconds: measured, simulated by the fitted engine", title_justify="left")
     for share in QUANTILES:
         for heading in (f"P{share * 100:g}", "sim.", "off"):
             table.add_column(heading, justify="right", no_wrap=True)
-    for phase, metric in dict.fromkeys((each.phase, each.metric) for each in check):
-        row = [each for each in check if (each.phase, each.metric) == (phase, metric)]
-        cells = [
-            cell for each in row for cell in (f"{each.measured_s:.3f}", f"{each.simulated_s:.3f}", f"{each.error:+.1%}")
-        ]
-        table.add_row(phase or "-", metric.upper(), str(row[0].count), *cells)
+    for phase in dict.fromkeys(each.phase for each in check):
+        table.add_section()
+        table.add_row(phase or "all", *[""] * (len(table.columns) - 1))
+        mine = [each for each in check if each.phase == phase]
+        for metric in dict.fromkeys(each.metric for each in mine):
+            row = [each for each in mine if each.metric == metric]
+            table.add_row(f"  {metric.upper()}", str(row[0].count), *(cell for each in row for cell in _cells(each)))
     return table
+
+
+def _cells(each: Likeness) -> tuple[str, str, str]:
+    return f"{each.measured_s:.3f}", f"{each.simulated_s:.3f}", f"{each.error:+.1%}"
