@@ -16,7 +16,7 @@ from tidegate.load.plans.known_traffic import prompts_plan, replay_plan, scenari
 from tidegate.load.plans.oddities import abnormal
 from tidegate.load.plans.sameness import consistency
 from tidegate.load.plans.tenancy import multi_tenant
-from tidegate.load.plans.three_phases import acceptance, quick, steady_load, three_phase
+from tidegate.load.plans.three_phases import acceptance, one_engine, quick, steady_load, three_phase
 from tidegate.load.plans.trades import (
     agent_day,
     ecommerce,
@@ -47,6 +47,10 @@ PLANS: dict[str, NamedPlan] = {
         "1000 single runs, steps of 10 to 500 users, a burst of 2 x, 30 min of mixed load with 5 % over-long; @RATE: "
         "of burst and soak",
         three_phase,
+    ),
+    "one-engine": NamedPlan(
+        "the same for one small engine in 40 min: 60 single runs, steps of 1 to 16 users, a burst, 30 min of soak",
+        one_engine,
     ),
     "acceptance": NamedPlan(
         "10 min at the planned peak, 10 min at 1.5 x, a burst of 2 x, 30 min of mixed load; @RATE: the peak", acceptance

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tidegate.load.arrival_times import Drawn
@@ -12,6 +12,7 @@ from tidegate.load.plan_options import PlanOptions
 from tidegate.load.plans.mixes import (
     CHAT,
     MIXED,
+    STEPS,
     one_question,
     open_phase,
     overlong_note,
@@ -23,15 +24,9 @@ from tidegate.load.rate_curve import constant, spike
 from tidegate.load.workloads.blend import Blend
 from tidegate.load.workloads.recipe import Recipe
 
-SINGLE_RUNS = 1000
 SINGLE_MOST_S = 1800.0
-STEP_S = 120.0
 BURST_FACTOR = 2.0
 """SPEC S1-59."""
-BURST_S = (60.0, 120.0)
-BURST_WHOLE_S = 300.0
-SOAK_S = 1800.0
-"""SPEC S1-60: at least 30 min."""
 SOAK_SHAPE = 0.5
 """Gaps of a soak are burstier than a Poisson process: their variance is twice its."""
 PLANNED_SHARE = 0.7
@@ -42,7 +37,29 @@ CHAT_OBJECTIVE = Objective(ttft_s=2.0, tpot_s=0.1, e2e_s=10.0)
 """SPEC S1-46, S1-48: two seconds for a chat to begin, and ten for its whole answer."""
 
 
-def single_phase(options: PlanOptions) -> Phase:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much of each phase."""
+
+    single_runs: int
+    steps: tuple[int, ...]
+    """Users."""
+    step_s: float
+    burst_s: tuple[float, float]
+    """Begin and end of the spike."""
+    burst_whole_s: float
+    soak_s: float
+    """SPEC S1-60: at least 30 min."""
+
+
+SERVICE = Extent(single_runs=1000, steps=STEPS, step_s=120.0, burst_s=(60.0, 120.0), burst_whole_s=300.0, soak_s=1800.0)
+ONE_ENGINE = Extent(
+    single_runs=60, steps=(1, 2, 4, 8, 16), step_s=40.0, burst_s=(30.0, 60.0), burst_whole_s=120.0, soak_s=1800.0
+)
+"""For a small engine, such as the one that comes with Tidegate: all of it in less than forty minutes."""
+
+
+def single_phase(options: PlanOptions, extent: Extent) -> Phase:
     recipe = options.fitted(one_question(QUESTION_TOKENS))
     return Phase(
         name="single",
@@ -50,44 +67,57 @@ def single_phase(options: PlanOptions) -> Phase:
         source=Blend(name="single", recipes=(recipe,)),
         duration_s=options.duration(SINGLE_MOST_S),
         users=1,
-        count=options.runs(SINGLE_RUNS),
+        count=options.runs(extent.single_runs),
     )
 
 
-def burst_phase(rate_per_s: float, options: PlanOptions) -> Phase:
+def burst_phase(rate_per_s: float, options: PlanOptions, extent: Extent = SERVICE) -> Phase:
     """``rate_per_s`` is scaled already."""
-    begin_s, end_s, whole_s = (options.duration(each) for each in (*BURST_S, BURST_WHOLE_S))
+    begin_s, end_s, whole_s = (options.duration(each) for each in (*extent.burst_s, extent.burst_whole_s))
     curve = spike(rate_per_s, BURST_FACTOR, (begin_s, end_s), whole_s)
-    return replace(open_phase("burst", (CHAT,), Drawn(curve), options, Kind.BURST), spike=(begin_s, end_s))
+    return replace(open_phase("burst", MIXED, Drawn(curve), options, Kind.BURST), spike=(begin_s, end_s))
 
 
-def soak_phase(rate_per_s: float, options: PlanOptions) -> Phase:
+def soak_phase(rate_per_s: float, options: PlanOptions, extent: Extent = SERVICE) -> Phase:
     """``rate_per_s`` is scaled already."""
-    curve = constant(rate_per_s, options.duration(SOAK_S))
+    curve = constant(rate_per_s, options.duration(extent.soak_s))
     return open_phase("soak", with_overlong(MIXED, options), Drawn(curve, SOAK_SHAPE), options, Kind.SOAK)
 
 
 def three_phase(options: PlanOptions) -> Plan:
-    """Where no rate is given, burst and soak follow the ramp at 70 % of the peak that it found (SPEC S1-49)."""
-    first = (single_phase(options), *user_steps((CHAT,), STEP_S, options))
+    return _three_phases("three-phase", options, SERVICE)
+
+
+def one_engine(options: PlanOptions) -> Plan:
+    return _three_phases("one-engine", options, ONE_ENGINE)
+
+
+def _three_phases(name: str, options: PlanOptions, extent: Extent) -> Plan:
+    """Where no rate is given, burst and soak follow the ramp at 70 % of the peak that it found (SPEC S1-49): the ramp's
+    users ask for what these two will send."""
+    first = (single_phase(options, extent), *user_steps(MIXED, extent.step_s, options, extent.steps))
     notes = {
         "rows": "S1-55 to S1-60, S2-24",
         "over_long": overlong_note(options),
-        "soak": f"{options.duration(SOAK_S):g} s" + (" (30 min are asked for)" if options.time_scale < 1 else ""),
+        "soak": f"{options.duration(extent.soak_s):g} s"
+        + (" (30 min are asked for)" if options.time_scale < 1 else ""),
     }
-    plan = Plan(name="three-phase", seed=options.seed, phases=first, objective=CHAT_OBJECTIVE, notes=notes)
+    plan = Plan(name=name, seed=options.seed, phases=first, objective=CHAT_OBJECTIVE, notes=notes)
     if options.rate_per_s is None:
         notes["base_rate"] = f"{PLANNED_SHARE:.0%} of the peak that the ramp finds, in soak and burst"
-        return replace(plan, after_peak=partial(_after_peak, options=options))
+        return replace(plan, after_peak=partial(_after_peak, options=options, extent=extent))
     rate_per_s = options.rate(RATE_PER_S)
     notes["base_rate"] = f"{rate_per_s:g}/s in soak and burst, given"
-    return replace(plan, phases=(*first, burst_phase(rate_per_s, options), soak_phase(rate_per_s, options)))
+    return replace(plan, phases=(*first, *_last_phases(rate_per_s, options, extent)))
 
 
-def _after_peak(peak_per_s: float, *, options: PlanOptions) -> tuple[Phase, ...]:
+def _after_peak(peak_per_s: float, *, options: PlanOptions, extent: Extent) -> tuple[Phase, ...]:
     """The peak is of the scaled ramp: it is not scaled again."""
-    rate_per_s = PLANNED_SHARE * peak_per_s
-    return burst_phase(rate_per_s, options), soak_phase(rate_per_s, options)
+    return _last_phases(PLANNED_SHARE * peak_per_s, options, extent)
+
+
+def _last_phases(rate_per_s: float, options: PlanOptions, extent: Extent) -> tuple[Phase, ...]:
+    return burst_phase(rate_per_s, options, extent), soak_phase(rate_per_s, options, extent)
 
 
 def acceptance(options: PlanOptions) -> Plan:
