@@ -53,12 +53,18 @@ def titles(page: str) -> list[str]:
     ]
 
 
+def climbed() -> list[dict[str, object]]:
+    step = {"answered_per_s": 20.0, "p50_s": 0.5, "p95_s": 0.9, "p99_s": 1.0, "error_rate": 0.0, "shed_rate": 0.0}
+    late = {**step, "p99_s": None, "error_rate": 0.006}
+    return [{**late, "users": 800, "why": "0.60 % errors"}, {**step, "users": 200, "why": ""}]
+
+
 @pytest.fixture(scope="module")
 def page() -> str:
     result, played = a_run(RAMP)
     result.knee = {"tidegate": {"rate_per_s": 9.0, "load": 80.0, "limit": 64.0, "unit": "users", "why": "it bends"}}
     result.consistency = {"same_share": 0.93, "answers": 60, "of": {"mean_similarity": 0.99}, "texts": [{}]}
-    result.break_point = {"users": 800, "why": "errors", "steps": [1, 2], "rows": [{}], "at": {"rate_per_s": 1.25}}
+    result.break_point = {"last_good_users": 200, "first_bad_users": 800, "why": "errors", "steps": climbed()}
     result.engine = {
         "readings": [
             {"title": "vllm", "unit": "requests", "lines": {"running": [[1.0, 3], [6.0, 4]], "waiting": []}},
@@ -143,7 +149,8 @@ def test_dimensions_layers_labels_tenants_and_definitions_are_told(page: str) ->
         "<dt>answers</dt><dd>60</dd>",
         "<dt>same share</dt><dd>93.0 %</dd>",
         "Made by Tidegate",
-        "at: rate per s",
+        "It held 200 users and broke at 800: errors",
+        "0.60 % errors",
         "no GPU here",
         "it bends",
         "the largest of fewer than 100 values",
@@ -215,6 +222,13 @@ def test_a_run_without_phases_or_bars_is_still_a_page() -> None:
     empty = replace(result, phases=[], verdicts=[])
     assert "No phase was played." in report_page(empty)
     assert "NOT JUDGED" in report_page(empty)
+
+
+def test_a_climb_that_found_no_end_says_so() -> None:
+    result, _ = a_run((RAMP[0],))
+    result.break_point = {"first_bad_users": None, "ended": "100000 users and no break", "steps": climbed()[1:]}
+    assert "It did not break: 100000 users and no break" in report_page(result)
+    assert "Until it broke" not in report_page(a_run((RAMP[0],))[0])
 
 
 def test_a_kind_of_phase_of_a_later_version_is_shown_after_those_that_are_known() -> None:

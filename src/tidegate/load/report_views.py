@@ -170,3 +170,29 @@ def knee_table(knees: Mapping[str, Any]) -> str:
             p95, why = seconds_text(found.get("p95_s")), str(found.get("why", ""))
             rows.append((target, f"{load} {unit}", f"{limit} {unit}", rate, p95, why))
     return table(("target", "knee", "limit", "answers/s there", "P95 there", "why"), rows, "left wrap") if rows else ""
+
+
+def break_table(found: Mapping[str, Any]) -> str:
+    """The climb of a run until failure (``Climb.told``), lightest step first."""
+    steps = sorted(found.get("steps", ()), key=lambda step: step["users"])
+    rows: list[Row] = [
+        (
+            f"{step['users']}",
+            _number(step["answered_per_s"]),
+            *(seconds_text(step[name]) for name in ("p50_s", "p95_s", "p99_s")),
+            share_text(step["error_rate"]),
+            share_text(step["shed_rate"]),
+            Cell(step["why"] or "held", "left bad" if step["why"] else "left good"),
+        )
+        for step in steps
+    ]
+    heads = ("users", "answers/s", "E2E P50", "P95", "P99", "errors", "shed", Cell("what broke", "left"))
+    return table(heads, rows, "wrap") if rows else ""
+
+
+def break_words(found: Mapping[str, Any]) -> str:
+    """Where it broke, in a sentence."""
+    held, broke = found.get("last_good_users"), found.get("first_bad_users")
+    if broke is None:
+        return f"It did not break: {found.get('ended') or found.get('why', '')}"
+    return f"It held {held or 0} users and broke at {broke}: {found.get('why', '')}"
