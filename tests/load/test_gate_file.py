@@ -94,7 +94,7 @@ bars:
         read_gates(text, "g.yaml")
     told = "\n".join(raised.value.problems)
     for part in (
-        "g.yaml:1:10: extends: must be of acceptance, acceptance@ttft, burst, got 'acceptence'",
+        "g.yaml:1:10: extends: must be of acceptance, acceptance@ttft, burst, linear, got 'acceptence'",
         'did you mean "acceptance"?',
         "got 3",
         'g.yaml:2:1: bar: is not known here (did you mean "bars"?)',

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.load.made_samples import figures_of, phase, plan, sample, steadily
 from tidegate.load.client_outcome import ClientOutcome
-from tidegate.load.gate_rules import acceptance, built_in, burst, judge
+from tidegate.load.gate_rules import acceptance, built_in, burst, judge, linear
 from tidegate.load.length_figures import LengthFigures
 from tidegate.load.length_line import curves, line_through
 from tidegate.load.phase import Kind
@@ -251,6 +251,10 @@ def test_long_prompts_must_take_longer_in_a_line(curve: Callable[[float], float]
 
 def test_a_line_needs_several_lengths_up_to_ten_thousand_tokens() -> None:
     assert "S2-54" not in verdicts(soak())
+    asked = judge([soak()], linear(), plan())
+    assert [each.passed for each in asked] == [None]
+    assert "long-context" in asked[0].why
+    assert judge([long(lambda tokens: tokens * 1e-4)], linear(), plan())[0].passed is True
     only = figures_of([sample(k, 1.0, prompt_tokens=10_000) for k in range(50)])
     assert verdicts(only)["S2-54"].passed is None
 
@@ -281,7 +285,7 @@ def test_more_failures_never_mend_a_verdict(errors: int, shed: int, more: int) -
 
 
 def test_built_in_gates_go_by_their_names() -> None:
-    assert list(built_in()) == ["acceptance", "acceptance@ttft", "burst"]
+    assert list(built_in()) == ["acceptance", "acceptance@ttft", "burst", "linear"]
     both = acceptance() + burst()
     assert both.name == "acceptance,burst"
     rows = [each.row for each in judge([], both, plan())]

@@ -1,4 +1,4 @@
-"""Gates: bars that a run is held against. ``acceptance`` and ``burst`` are made here, others are read from files."""
+"""Gates: bars that a run is held against. ``acceptance``, ``burst`` and ``linear`` are made here, others are read from files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.load.burst_bars import BURST_BARS, recovers
-from tidegate.load.length_line import grows_linearly
+from tidegate.load.length_line import grows_linearly, must_grow_linearly
 from tidegate.load.phase_figures import PhaseFigures
 from tidegate.load.plan import Plan
 from tidegate.load.rated_bars import E2E, RATED_BARS, RESPONSES, Response, latency_bars
@@ -49,7 +49,12 @@ def burst() -> Gates:
     return Gates("burst", (*BURST_BARS, recovers))
 
 
+def linear() -> Gates:
+    """Only whether latency grows with the prompt in a line (SPEC S2-27), for a run that is about nothing else."""
+    return Gates("linear", (must_grow_linearly,))
+
+
 def built_in() -> dict[str, Gates]:
     """By the name that a user gives."""
     kinds = [acceptance(response) for response in RESPONSES]
-    return {gates.name: gates for gates in (*kinds, burst())}
+    return {gates.name: gates for gates in (*kinds, burst(), linear())}
