@@ -1,4 +1,4 @@
-"""Gates: bars that a run is held against. ``acceptance``, ``burst`` and ``linear`` are made here, others are read from files."""
+"""Gates: bars that a run is held against. ``acceptance``, ``burst`` and ``linear`` are made here, others in files."""
 
 from __future__ import annotations
 
