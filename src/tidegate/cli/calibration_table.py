@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from tidegate.cli.fitted import Fitted
 from tidegate.simulate.calibrated_engine import costs_ms
 from tidegate.simulate.likeness import QUANTILES, Likeness
-
-if TYPE_CHECKING:
-    from tidegate.cli.simulate_calibrate import Fitted
 
 MEANINGS = {
     "fixed": "per step",

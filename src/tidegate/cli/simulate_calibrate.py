@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tidegate.cli.fitted import Fitted
 from tidegate.cli.options import AsJson, Schema, print_json, print_schema
 from tidegate.errors import ConfigError
 from tidegate.load.calibration_rows import CalibrationRows, calibration_rows
 from tidegate.load.records_file import read_records
 from tidegate.simulate.calibrated_engine import EngineFile, Sent, costs_ms, write_engine_file
-from tidegate.simulate.calibration import MOST_ROWS, Calibration, Sizes, calibrate
-from tidegate.simulate.fit_parts import Parts, by_blocks, by_phases
-from tidegate.simulate.likeness import Likeness, likenesses
+from tidegate.simulate.calibration import MOST_ROWS, Sizes, calibrate
+from tidegate.simulate.fit_parts import by_blocks, by_phases
+from tidegate.simulate.likeness import likenesses
 from tidegate.simulate.load_replay import replay
-from tidegate.simulate.load_row import LoadRow
 
 FIELDS = {
     "records": "the file that was read",
@@ -39,22 +38,6 @@ FIELDS = {
     "worst_error": "the largest of those, without its sign",
     "out": "the file that --out wrote, or null",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """All that one calibration found."""
-
-    records: str
-    rows: list[LoadRow]
-    left_out: dict[str, int]
-    parts: Parts
-    calibration: Calibration
-    check: list[Likeness]
-
-    @property
-    def worst_error(self) -> float:
-        return max((abs(each.error) for each in self.check), default=0.0)
 
 
 def calibrate_command(  # noqa: PLR0913, PLR0917  # Typer wants one parameter for each option
