@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from tidegate.cli.options import AsJson, Schema, print_json, print_schema
+from tidegate.cli.runs_by_default import RunsByDefault
 from tidegate.cli.simulate_calibrate import calibrate_command
 from tidegate.cli.simulate_compare import compare
 from tidegate.errors import ConfigError
@@ -29,15 +29,6 @@ POLICY_HELP = (
     "best one, found by trying), static:N, smg[:N], gradient2, llm-d[:shed], least-tokens, hashed, "
     "bound[:tokens|:blind|:fluid]."
 )
-
-
-class RunsByDefault(TyperGroup):
-    """What does not begin with the name of a command is an argument of ``run``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
 
 
 def run(
