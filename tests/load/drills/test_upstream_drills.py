@@ -273,6 +273,7 @@ def test_a_replica_is_emptied_replaced_and_taken_back(tmp_path: Path, monkeypatc
         "break drain replica-1",
         "add moved",
         "reload ['moved', 'replica-2']",
+        "reload ['replica-1', 'moved', 'replica-2']",
         "reload ['replica-1', 'replica-2']",
         "remove moved",
         "restore drain replica-1",

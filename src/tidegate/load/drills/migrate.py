@@ -14,7 +14,7 @@ from tidegate.load.drills.bar import Bar, figure, not_duplicated, recovered
 from tidegate.load.drills.drain_fault import DRAIN
 from tidegate.load.drills.drill import Drill
 from tidegate.load.drills.own_deployment import OwnDeployment
-from tidegate.load.drills.own_scene import own_of
+from tidegate.load.drills.own_scene import order, own_of
 from tidegate.load.drills.recovery import between
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.setup import Setup
@@ -75,10 +75,13 @@ async def _replica(own: OwnDeployment, name: str) -> dict[str, object]:
 
 
 async def _undo(own: OwnDeployment, moving: str, staying: list[str]) -> None:
-    """The old one takes requests again before the new one goes."""
+    """The old one takes requests again before the new one stops to, and what the new one has ends before it goes."""
     await own.engines[moving].start()
-    await own.reload([moving, *staying])
+    await own.reload([moving, NEW, *staying])
     await until(lambda: _is_ready(own, moving), READY_WITHIN_S, f"{moving} is not ready")
+    await order(own, "POST", f"/admin/drain?replica={NEW}&on=true")
+    await until(lambda: _is_empty(own, NEW), EMPTY_WITHIN_S, f"{NEW} still answers requests")
+    await own.reload([moving, *staying])
     await own.remove_engine(NEW)
 
 
