@@ -97,7 +97,7 @@ def cards(phases: Sequence[PhaseFigures]) -> str:
 
 
 def main_phase(phases: Sequence[PhaseFigures]) -> PhaseFigures:
-    """The one whose figures are seen first: of the most telling kind the longest, and of equally long ones the one under most load."""
+    """The one whose figures are seen first: of the most telling kind the longest, then the one under most load."""
     order = [*FIRST_SEEN, *(each.kind for each in phases)]
     return min(phases, key=lambda each: (order.index(each.kind), -each.duration_s, -each.due_rate_per_s))
 
