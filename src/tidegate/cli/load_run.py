@@ -28,7 +28,7 @@ from tidegate.load.result_file import SCHEMA, read_result, result_json
 
 GatesText = Annotated[
     str | None,
-    typer.Option("--gates", help="acceptance, acceptance@ttft, burst, linear or a file; several with commas."),
+    typer.Option("--gates", help="acceptance, acceptance@ttft, burst, linear, a file; several with commas."),
 ]
 PlannedRate = Annotated[
     float | None, typer.Option("--planned-rate", help="Requests a second at launch: at most 70 % of the peak passes.")
