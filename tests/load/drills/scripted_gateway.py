@@ -62,11 +62,12 @@ def main() -> None:
     sys.stdout.flush()
     # Its command names the module that the drill looks for; it ends with this process, as the real one does.
     data = (sys.executable, "-c", "import sys; sys.stdin.read()", "tidegate.gateway.process")
-    with subprocess.Popen(data, stdin=subprocess.PIPE):
-        for port in (given.admin_port, given.port):
-            server = ThreadingHTTPServer(("127.0.0.1", int(port)), Answers)
-            threading.Thread(target=server.serve_forever).start()
-        threading.Event().wait()
+    for port in (given.admin_port, given.port):
+        server = ThreadingHTTPServer(("127.0.0.1", int(port)), Answers)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    while True:
+        with subprocess.Popen(data, stdin=subprocess.PIPE) as process:
+            process.wait()
 
 
 if __name__ == "__main__":
