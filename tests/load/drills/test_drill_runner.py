@@ -148,6 +148,15 @@ def test_a_drill_that_raises_is_ended_and_put_back() -> None:
     assert findings.passed is False
 
 
+def test_a_mistake_in_a_drill_is_told_and_what_it_broke_put_back() -> None:
+    async def stumble(_scene: Scene) -> None:
+        raise KeyError("replicas")
+
+    findings, deployment, _ = play(breaking("one", stumble))
+    assert findings.aborted == "KeyError: 'replicas'"
+    assert deployment.restored == [("one", "a")]
+
+
 def test_what_can_not_be_broken_is_put_back_all_the_same() -> None:
     findings, deployment, _ = play(breaking("impossible"))
     assert "it will not break" in findings.aborted

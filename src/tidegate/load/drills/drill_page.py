@@ -99,8 +99,11 @@ def _drill(each: Findings) -> str:
         ("baseline P95", f"{seconds_text(each.baseline_p95_s)} of {each.baseline_requests} requests"),
         ("errors before it", share_text(each.baseline_error_share)),
         ("requests from the fault on", f"{each.due}: {ends}"),
-        ("codes of errors and refusals", ", ".join(f"{count} {name}" for name, count in each.codes.items())),
     ]
+    if each.codes:
+        facts.append(
+            ("codes of errors and refusals", ", ".join(f"{count} {name}" for name, count in each.codes.items()))
+        )
     return section(
         each.drill,
         lines(alarms, "alarm"),
@@ -166,10 +169,13 @@ def _course(each: Findings) -> Canvas:
         Span("after", healed_at, ended_at),
     ]
     slow = [p95 for *_, p95 in each.moments if p95 is not None]
-    axes = time_axis(0.0, ended_at), number_axis("seconds, of requests by when they were due", slow)
+    axes = time_axis(0.0, ended_at), number_axis("", slow)
     legend = [Legend("P95 of E2E", P95), Legend("failed requests (dots)", ERRORS)]
     chart = time_chart(
-        f"{each.drill}: what clients saw", [span for span in spans if span.begin_s < span.end_s], axes, legend
+        f"{each.drill}: what clients saw (seconds; each request in the second in which it was due)",
+        [span for span in spans if span.begin_s < span.end_s],
+        axes,
+        legend,
     )
     _draw(chart, each)
     return chart.canvas

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -120,12 +119,11 @@ class DrillRunner:
                     self._say(f"{drill.name}: ended: {scene.findings.aborted}")
                     return
             playing.result()
-        except (TidegateError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a mistake in one drill is told, and the others are played
             scene.findings.aborted = f"{type(error).__name__}: {error}"
         finally:
             playing.cancel()
-            with contextlib.suppress(asyncio.CancelledError, TidegateError, OSError):
-                await playing
+            await asyncio.gather(playing, return_exceptions=True)
 
     async def _put_back(self, scene: Scene, sender: Sender, tasks: tuple[asyncio.Task[None], ...]) -> None:
         await scene.restore()
