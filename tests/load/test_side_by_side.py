@@ -65,6 +65,7 @@ def test_turns_without_a_pair_or_with_too_few_answers_do_not_count() -> None:
     assert ratio(side_by_side(first, second), "E2E P50").turns == 6
     assert ratio(side_by_side(first, second), "answers/s").turns == 7
     assert side_by_side(first, turns(8, lambda _: 1.0, phase="another")) == []
+    assert [each.figure for each in side_by_side(first, turns(8, lambda _: 1.0, asks=5))] == ["answers/s"]
 
 
 @settings(max_examples=20)

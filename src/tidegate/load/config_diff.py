@@ -64,18 +64,20 @@ def _put(text: str, path: tuple[str, ...], value: Any) -> str:
     root = YAML(typ="safe", pure=True).compose(io.StringIO(text))
     if not isinstance(root, MappingNode):
         return text + ("" if not text or text.endswith("\n") else "\n") + _lines(path, value, 0)
-    section = root
-    for depth, key in enumerate(path, start=1):
-        name, child = _child(section, key)
-        if child is None:
-            return _insert(text, section, path[depth - 1 :], value)
-        if name is not None and child.start_mark.index == child.end_mark.index:
-            at = text.index(":", name.end_mark.index) + 1
-            return f"{text[:at]} {_in_place(path[depth:], value)}{text[at:]}"
-        if not isinstance(child, MappingNode) or depth == len(path):
-            return _replace(text, child, path[depth:], value)
-        section = child
-    return text
+    return _put_in(text, root, path, value)
+
+
+def _put_in(text: str, section: MappingNode, path: tuple[str, ...], value: Any) -> str:
+    name, child = _child(section, path[0])
+    rest = path[1:]
+    if name is None or child is None:
+        return _insert(text, section, path, value)
+    if child.start_mark.index == child.end_mark.index:
+        at = text.index(":", name.end_mark.index) + 1
+        return f"{text[:at]} {_in_place(rest, value)}{text[at:]}"
+    if rest and isinstance(child, MappingNode):
+        return _put_in(text, child, rest, value)
+    return _replace(text, child, rest, value)
 
 
 def _child(section: MappingNode, key: str) -> tuple[Node, Node] | tuple[None, None]:
