@@ -52,7 +52,7 @@ from tidegate.load.workloads.recipe import Recipe
 from tidegate.simulate.calibration import Sizes
 
 CALIBRATION = "calibration"
-CHECKS = {"below saturation": 0.5, "near saturation": 0.8}
+CHECKS = {"below saturation": 0.4, "near saturation": 0.7}
 """Shares of the rate that the engine answered with its batch full, measured anew in each round."""
 SINGLES = 6
 STEP_S = 6.0
