@@ -17,7 +17,7 @@ from tidegate.cli.load_play import INVALID, MISSED, LoadPlay, Steps, default_fol
 from tidegate.cli.load_targets import Credentials, targets_of
 from tidegate.cli.options import AsJson, Schema, print_schema
 from tidegate.errors import ConfigError
-from tidegate.load.breaking import Climb
+from tidegate.load.breaking import BreakBars, Climb
 from tidegate.load.climbing import climb_until_failure
 from tidegate.load.gate_file import find_gates
 from tidegate.load.load_run import TURN_S, LoadRun
@@ -134,7 +134,7 @@ class Series:
                 console=self.console,
                 gates=find_gates(gates) if gates else None,
                 against=self.earlier,
-                steps=self._steps(step_s),
+                steps=self._steps(plan, step_s),
                 finish=self._finish,
             )
             self.results.append(played.play())
@@ -150,8 +150,13 @@ class Series:
         told = {key: f"{value:g}" for key, value in self.rates.items() if value is not None}
         return replace(plan, notes={**plan.notes, **told})
 
-    def _steps(self, step_s: float) -> Steps:
-        return LoadRun.play_all if self.climb is None else partial(climb_until_failure, climb=self.climb, step_s=step_s)
+    def _steps(self, plan: Plan, step_s: float) -> Steps:
+        if self.climb is None:
+            return LoadRun.play_all
+        if plan.objective.e2e_s is not None:
+            # Who plans for answers of a minute has not broken after ten seconds.
+            self.climb.bars = BreakBars(p99_s=plan.objective.e2e_s)
+        return partial(climb_until_failure, climb=self.climb, step_s=step_s)
 
     def _finish(self, result: Result) -> None:
         if self.climb is not None:
