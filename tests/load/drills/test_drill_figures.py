@@ -12,6 +12,7 @@ from tidegate.load.drills.burst_spike import dishonest_sheds, told_of
 from tidegate.load.drills.catalogue import DRILLS, OWN_FAULTS
 from tidegate.load.drills.drill_pace import Pace
 from tidegate.load.drills.drill_runner import charged_twice, fill
+from tidegate.load.drills.engine_freeze import beyond_probes
 from tidegate.load.drills.gateway_killed import lost_beyond
 from tidegate.load.drills.own_deployment import is_well
 from tidegate.load.drills.several_restarts import busiest_share, most_over_limit, wave_size
@@ -43,6 +44,13 @@ def test_a_request_under_way_or_sent_while_the_gateway_was_away_is_explained() -
     explained = [sample(9.5, 0.6, BROKEN), sample(11.0, 0.1, BROKEN), sample(12.3, 0.1, BROKEN)]
     beyond = [sample(9.0, 0.5, BROKEN), sample(13.0, 0.1, BROKEN)]
     assert lost_beyond([*explained, *beyond, sample(14.0)], (outage,)) == beyond
+
+
+def test_probes_of_a_breaker_are_no_failures_of_a_freeze() -> None:
+    failed = [sample(10.0 + second, 0.1, BROKEN) for second in range(4)]
+    assert beyond_probes([sample(9.0), *failed], 7.0) == 1.0
+    assert beyond_probes([sample(9.0), *failed[:1]], 2.0) == 0.0
+    assert beyond_probes([], 2.0) is None
 
 
 def test_refusals_without_a_time_to_come_back_are_dishonest() -> None:

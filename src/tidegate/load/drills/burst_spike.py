@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.drills.bar import Bar, figure, not_duplicated, recovered
 from tidegate.load.drills.drill import Drill
+from tidegate.load.drills.own_deployment import PATIENT
 from tidegate.load.drills.recovery import is_failed
 from tidegate.load.drills.scene import Scene
 from tidegate.load.drills.setup import Setup
@@ -97,7 +98,7 @@ DRILL = Drill(
     ),
     play=play,
     needs_peak=True,
-    setup=Setup(config={"classes": {"interactive": {"max_wait_s": MAX_WAIT_S}}}),
+    setup=Setup(config={"classes": {"interactive": {"max_wait_s": MAX_WAIT_S}}, "tail": {"timeouts": PATIENT}}),
     broken_replicas=0,
     expected_error_share=0.2,
     least_replicas=1,

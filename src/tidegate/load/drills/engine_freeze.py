@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.load.drills.bar import Bar, figure, not_duplicated, recovered
 from tidegate.load.drills.drill import Drill
 from tidegate.load.drills.recovery import between, is_failed
 from tidegate.load.drills.replica_faults import FREEZE
 from tidegate.load.drills.scene import Scene
+from tidegate.load.sample import Sample
 
 SETTLED_S = 6.0
 """The timeouts of the own deployment for a first byte, and a little more: later requests must not notice."""
 LONGEST_S = 25.0
+COOLDOWN_S = 3.0
+"""The longest of a breaker."""
 
 
 async def play(scene: Scene) -> None:
@@ -23,8 +28,15 @@ async def play(scene: Scene) -> None:
     await scene.aftermath()
     findings = scene.findings
     if findings.broken_at is not None and findings.healed_at is not None:
-        late_ones = between(scene.samples, findings.broken_at + SETTLED_S, findings.healed_at)
-        findings.figures["failed_after_settling"] = float(sum(map(is_failed, late_ones))) if late_ones else None
+        settled_at = findings.broken_at + SETTLED_S
+        after = between(scene.samples, settled_at, findings.healed_at)
+        findings.figures["failed_beyond_probes"] = beyond_probes(after, findings.healed_at - settled_at)
+
+
+def beyond_probes(samples: Sequence[Sample], span_s: float) -> float | None:
+    """How many failed that were no probes: a half-open breaker tries one request after each cooldown."""
+    probes = 1 + int(max(0.0, span_s) / COOLDOWN_S)
+    return max(0.0, float(sum(map(is_failed, samples)) - probes)) if samples else None
 
 
 DRILL = Drill(
@@ -36,9 +48,9 @@ DRILL = Drill(
     faults=(FREEZE,),
     bars=(
         Bar(
-            name=f"failed though sent more than {SETTLED_S:g} s after the freeze",
+            name=f"failed though sent {SETTLED_S:g} s after the freeze, beyond a breaker's probes",
             row="S2-32",
-            figure=figure("failed_after_settling"),
+            figure=figure("failed_beyond_probes"),
             most=0,
             hint="the breaker does not take it out: look at tail.timeouts.first_byte and at health.breaker",
         ),

@@ -67,7 +67,7 @@ DRILL = Drill(
         ),
         recovered(RECOVERED_S),
         not_duplicated(),
-        *restart_bars(back_s=20.0, first_request_s=10.0),
+        *restart_bars(back_s=30.0, first_request_s=20.0),
     ),
     play=play,
 )

@@ -26,6 +26,13 @@ from tidegate.load.target import Target
 PHASE = {"floor_s": 3.0, "default_s": 5.0, "ceiling_s": 10.0}
 TIMEOUTS = {"first_byte": PHASE, "gap": PHASE, "total": {"floor_s": 10.0, "default_s": 20.0, "ceiling_s": 60.0}}
 """For answers of a few tokens. The defaults are for real models: see docs/configuration.md."""
+LONG_PHASE = {"floor_s": 10.0, "default_s": 20.0, "ceiling_s": 30.0}
+PATIENT = {
+    "first_byte": LONG_PHASE,
+    "gap": LONG_PHASE,
+    "total": {"floor_s": 30.0, "default_s": 40.0, "ceiling_s": 60.0},
+}
+"""For drills that overload the machine: what is slow there is no engine that hangs."""
 WELL_WITHIN_S = 60.0
 WARM_UP = 2
 FOLLOW_EVERY_S = 0.02

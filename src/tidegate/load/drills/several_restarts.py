@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.load.drills.bar import Bar, detected, figure, not_duplicated, recovered
 from tidegate.load.drills.drill import Drill
+from tidegate.load.drills.own_deployment import PATIENT
 from tidegate.load.drills.replica_faults import RESTART
 from tidegate.load.drills.restart_bars import restart_bars
 from tidegate.load.drills.restart_inspection import RestartInspection, keep
@@ -110,10 +111,10 @@ DRILL = Drill(
         detected(5.0),
         recovered(10.0),
         not_duplicated(),
-        *restart_bars(back_s=30.0, first_request_s=15.0),
+        *restart_bars(back_s=40.0, first_request_s=20.0),
     ),
     play=play,
-    setup=Setup(replicas=REPLICAS),
+    setup=Setup(replicas=REPLICAS, config={"tail": {"timeouts": PATIENT}}),
     broken_replicas=RESTARTED,
     # Until the breakers have learned of two at once, a request and its retry may both meet one that is gone.
     expected_error_share=0.95,
