@@ -89,6 +89,13 @@ def test_a_plan_goes_on_from_the_peak_of_its_weakest_target() -> None:
     assert run.plan.notes["measured_peak_per_s"] == "1"
 
 
+def test_nothing_follows_a_ramp_that_was_not_answered() -> None:
+    plan = Plan(name="x", seed=1, phases=(step("one"),), after_peak=lambda _: (step("never"),))
+    run, told, _ = run_of(plan, Player({"a": 0.0}), A)
+    assert [figures.phase for figures in told] == ["one"]
+    assert run.plan.notes["measured_peak_per_s"].startswith("0: no step was answered")
+
+
 def test_what_makes_further_phases_is_not_asked_without_a_step() -> None:
     only = Phase(name="load", source=EverySecond(), duration_s=10.0)
     plan = Plan(name="x", seed=1, phases=(only,), after_peak=lambda _: (step("never"),))

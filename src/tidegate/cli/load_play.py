@@ -80,7 +80,7 @@ class LoadPlay:
             consistency=consistency(run.played, seed=run.plan.seed),
             knee={target: knee.told() for target, knee in knees(run.figures).items()},
             engine=watch.readings(),
-            notes=[*self.notes, *([STOPPED] if run.is_stopped else [])],
+            notes=[*self.notes, *_told(run)],
         )
         if len(self.targets) > 1:
             self._compare(result, run)
@@ -113,6 +113,11 @@ class LoadPlay:
             result.notes += [f"{target} to {first}: {each.phase}, {each.figure} {each.text}" for each in ratios]
         card = score_card(run.figures, run.plan)
         result.score_card = {"best": card.best, "decided_by": card.decided_by, "rows": card.rows()}
+
+
+def _told(run: LoadRun) -> list[str]:
+    peak = run.plan.notes.get("measured_peak_per_s")
+    return [*([STOPPED] if run.is_stopped else []), *([f"measured peak, answers per second: {peak}"] if peak else [])]
 
 
 def default_folder() -> Path:

@@ -49,10 +49,13 @@ class LoadRun:
         peak_per_s = measured_peak(self.figures)
         if self.plan.after_peak is None or peak_per_s is None or self.is_stopped:
             return
-        phases = self.plan.after_peak(peak_per_s)
-        told = {"measured_peak_per_s": f"{peak_per_s:.4g}"}
+        phases = self.plan.after_peak(peak_per_s) if peak_per_s > 0 else ()
+        told = f"{peak_per_s:.4g}" if phases else "0: no step was answered while it was held, so nothing follows it"
         self.plan = replace(
-            self.plan, phases=self.plan.phases + phases, after_peak=None, notes={**self.plan.notes, **told}
+            self.plan,
+            phases=self.plan.phases + phases,
+            after_peak=None,
+            notes={**self.plan.notes, "measured_peak_per_s": told},
         )
         await self._play_each(phases)
 
