@@ -35,7 +35,8 @@ from bench.fault_runs.llama import LlamaProcess
 from bench.vllm_runs import place
 from bench.vllm_runs.server import server as vllm_server
 from tidegate.cli.calibration_table import check_table
-from tidegate.cli.simulate_calibrate import Fitted, fitted
+from tidegate.cli.fitted import Fitted
+from tidegate.cli.simulate_calibrate import fitted
 from tidegate.load.arrival_times import Drawn
 from tidegate.load.calibration_rows import calibration_rows
 from tidegate.load.gap_counts import GapCounts

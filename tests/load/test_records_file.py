@@ -89,9 +89,9 @@ def test_a_column_without_a_default_that_lacks_is_no_record(tmp_path: Path) -> N
     ("name", "content"),
     [
         ("x.parquet", b"PAR1 and no more"),
-        ("x.jsonl.gz", gzip.compress(b'{"phase": 1}\n')),
-        ("x.jsonl.gz", gzip.compress(b"no json\n")),
-        ("x.jsonl.gz", gzip.compress(b"x" * 5000)[:-12]),
+        ("x.jsonl.gz", gzip.compress(b'{"phase": 1}\n', mtime=0)),
+        ("x.jsonl.gz", gzip.compress(b"no json\n", mtime=0)),
+        ("x.jsonl.gz", gzip.compress(b"x" * 5000, mtime=0)[:-12]),
     ],
 )
 def test_a_file_that_holds_something_else_is_told_so(name: str, content: bytes, tmp_path: Path) -> None:
