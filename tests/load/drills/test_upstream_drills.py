@@ -315,6 +315,7 @@ def played_stale(own: ScriptedOwn, samples: Sequence[Sample]) -> Findings:
 
 def test_each_way_of_stale_figures_is_made_and_healed_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stale_metrics, "LEAST_S", 0.0)
+    monkeypatch.setattr("tidegate.load.drills.scene.Sender", sender(lambda _target, ask: sample(ask)))
     own = Talking(tmp_path)
     found = played_stale(own, [])
     assert own.done[:6] == [f"{what} {fault.name} replica-1" for fault in STALE for what in ("break", "restore")]
