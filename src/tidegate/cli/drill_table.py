@@ -19,13 +19,17 @@ COLOR = {"PASSED": "green", "FAILED": "red", "SKIPPED": "yellow"}
 
 def print_results(results: DrillResults, console: Console) -> None:
     """A row per drill, and below it what was missed."""
-    table = Table("drill", "")
+    table = Table()
+    for head in ("drill", ""):
+        table.add_column(head, no_wrap=True)
     for head in ("detected", "recovered", "lost", "twice", "late", "shed", "longest"):
         table.add_column(head, justify="right")
     for each in results.findings:
         word = word_of(each)
         table.add_row(each.drill, f"[{COLOR[word]}]{word}[/]", *_cells(each))
     console.print(table)
+    for note in results.notes:
+        console.print(escape(note), highlight=False, soft_wrap=True)
     for each in results.findings:
         for line in remarks(each):
             console.print(f"{each.drill}: {escape(line)}", highlight=False, soft_wrap=True)
