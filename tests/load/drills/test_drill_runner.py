@@ -244,4 +244,4 @@ def test_the_rate_is_measured_with_a_closed_loop() -> None:
 
     pace = asyncio.run(whole())
     assert pace.peak_per_s is not None
-    assert pace.peak_per_s > pace.rate_per_s == 5.0
+    assert pace.peak_per_s >= pace.rate_per_s > 0.0

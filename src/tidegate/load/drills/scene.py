@@ -12,14 +12,14 @@ from tidegate.load.ask import Ask
 from tidegate.load.drills.deployment import Deployment
 from tidegate.load.drills.drill_pace import Pace
 from tidegate.load.drills.findings import Findings
-from tidegate.load.drills.recovery import between, error_share, p95_s
+from tidegate.load.drills.recovery import between, error_share, p95_s, recovered_s
 from tidegate.load.sample import Sample
 from tidegate.load.sender import Sender
 
 LEAST_USUAL = 5
-"""Fewer requests say nothing of what is usual: look on, for at most"""
-LONGEST_BASELINE = 3
-"""times as long."""
+"""Fewer requests say nothing of what is usual."""
+LONGEST_BASELINE = LONGEST_AFTERMATH = 3
+"""So many times as long as meant is looked on: for enough requests before, for a recovery afterwards."""
 
 Undo = Callable[[], Awaitable[None]]
 
@@ -112,8 +112,12 @@ class Scene:
         self.mark_healed()
 
     async def aftermath(self) -> None:
-        """See that all is as it was."""
-        await self.hold(self.pace.after_s)
+        """See that all is as it was; look on for a while where it is not yet."""
+        found, healed_at = self.findings, self.now() if self.findings.healed_at is None else self.findings.healed_at
+        for _ in range(LONGEST_AFTERMATH):
+            await self.hold(self.pace.after_s)
+            if recovered_s(self.samples, healed_at, self.now(), found.baseline_p95_s) is not None:
+                return
 
     async def send(self, asks: Iterable[Ask], duration_s: float) -> list[Sample]:
         """Send these beside the steady load, when they are due from now on; returns when all have ended."""
