@@ -22,6 +22,7 @@ from tidegate.load.plans.mixes import (
 )
 from tidegate.load.rate_curve import constant, spike
 from tidegate.load.workloads.blend import Blend
+from tidegate.load.workloads.length_draws import LogNormal
 from tidegate.load.workloads.recipe import Recipe
 
 SINGLE_MOST_S = 1800.0
@@ -151,8 +152,11 @@ def steady_load(options: PlanOptions) -> Plan:
 
 
 def quick(options: PlanOptions) -> Plan:
-    """Is everything in place? Two users for 20 s, then 40 s at 70 % of what they got, or at the rate that is given."""
-    short = (replace(CHAT, most_output_tokens=64),)
+    """Is everything in place? Two users for 20 s, then 40 s at 70 % of what they got, or at the rate that is given.
+
+    So short that the small engine on one core, which reads a hundred tokens a second, answers some dozens.
+    """
+    short = (replace(CHAT, prompt=LogNormal(24, 0.6, 8, 96), output=LogNormal(16, 0.5, 8, 32)),)
     plan = Plan(name="quick", seed=options.seed, phases=(), objective=CHAT_OBJECTIVE)
     if options.rate_per_s is not None:
         return replace(plan, phases=_quick_phases(options.rate(RATE_PER_S), short=short, options=options))
