@@ -1,6 +1,7 @@
 """Stands in for ``tidegate serve`` in a drill: ready, with a view and a data process that can be killed.
 
-``--config`` names the file that says which replicas there are; its key ``scripted`` may say ``never_ready``.
+``--config`` names the file that says which replicas there are; its key ``scripted`` may say ``never_ready``, or
+``kept_out``: breakers are open until somebody has asked for an answer.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ ANSWER = {
 
 class Answers(BaseHTTPRequestHandler):
     config: Path
+    was_asked = threading.Event()
 
     def do_GET(self) -> None:
         known: dict[str, Any] = json.loads(self.config.read_text())
@@ -29,7 +31,8 @@ class Answers(BaseHTTPRequestHandler):
             self.answer(503 if known.get("scripted") == "never_ready" else 200, {"status": "ready"})
         elif self.path == "/admin/view":
             (upstream,) = known["upstreams"].values()
-            up = {"ready": True, "breaker": "closed", "in_flight": 0, "limit": 4.0}
+            is_out = known.get("scripted") == "kept_out" and not self.was_asked.is_set()
+            up = {"ready": True, "breaker": "open" if is_out else "closed", "in_flight": 0, "limit": 4.0}
             self.answer(200, {"open_requests": 0, "replicas": {each["name"]: up for each in upstream["replicas"]}})
         elif self.path.startswith("/admin/requests"):
             self.answer(200, {"requests": [{"request_id": "made-1", "outcome": "ok", "status": 200}]})
@@ -38,6 +41,8 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
+        if self.path.endswith("completions"):
+            self.was_asked.set()
         refused = self.path == "/admin/reload" and "refuse" in self.config.read_text()
         self.answer(422 if refused else 200, ANSWER if self.path.endswith("completions") else {"applied": not refused})
 

@@ -14,7 +14,7 @@ from tidegate.load.drills.drill_pace import Pace
 from tidegate.load.drills.drill_runner import charged_twice, fill
 from tidegate.load.drills.engine_freeze import beyond_probes
 from tidegate.load.drills.gateway_killed import lost_beyond
-from tidegate.load.drills.own_deployment import is_well
+from tidegate.load.drills.own_deployment import is_well, waits_for_requests
 from tidegate.load.drills.several_restarts import busiest_share, most_over_limit, wave_size
 from tidegate.load.drills.steady_load import SteadyLoad
 
@@ -119,6 +119,14 @@ def test_a_deployment_is_well_when_all_serve_and_nothing_is_under_way() -> None:
     assert not is_well({"open_requests": 0, "replicas": {"a": up, "b": {**up, "breaker": "open"}}}, 2)
     assert not is_well({"open_requests": 1, "replicas": {"a": up, "b": up}}, 2)
     assert not is_well(None, 2)
+
+
+def test_only_what_is_up_and_kept_out_waits_for_requests() -> None:
+    up, out = {"ready": True, "breaker": "closed"}, {"ready": True, "breaker": "open"}
+    assert waits_for_requests({"open_requests": 0, "replicas": {"a": up, "b": out}})
+    assert not waits_for_requests({"open_requests": 1, "replicas": {"a": up, "b": out}})
+    assert not waits_for_requests({"open_requests": 0, "replicas": {"a": up, "b": {**out, "ready": False}}})
+    assert not waits_for_requests(None)
 
 
 def test_equal_seeds_give_equal_asks_and_every_id_is_its_own() -> None:

@@ -165,6 +165,16 @@ def test_what_runs_as_it_is_wanted_is_kept_and_else_started_anew(tmp_path: Path)
     play(tmp_path, work)
 
 
+def test_a_breaker_that_a_drill_left_open_is_closed_by_requests(tmp_path: Path) -> None:
+    async def work(own: OwnDeployment) -> None:
+        await own.prepare(Setup(engine=scripted, config={"scripted": "kept_out"}))
+        view = await own.view()
+        assert view is not None
+        assert {each["breaker"] for each in view["replicas"].values()} == {"closed"}
+
+    play(tmp_path, work)
+
+
 def test_what_it_knows_before_it_is_started(tmp_path: Path) -> None:
     own = OwnDeployment(tmp_path, 2, OWN_FAULTS, LINES.append)
     assert [*own.replicas] == ["replica-1", "replica-2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ import msgspec
 
 from tidegate.engines.address import Address
 from tidegate.engines.llamacpp.model_file import DEMO_ALIAS
-from tidegate.errors import EngineError
+from tidegate.errors import EngineError, TidegateError
 from tidegate.load.drills.drill_engine import OwnEngine
 from tidegate.load.drills.fault_proxy import FaultProxy
 from tidegate.load.drills.memory_cap import MemoryCap
@@ -173,10 +174,9 @@ class OwnDeployment:
     async def _warm_up(self, name: str) -> None:
         """The first requests of an engine take longer, and are no baseline."""
         address = self.engine(name)
-        body = b'{"model":' + msgspec.json.encode(DEMO_ALIAS) + chat_body("Say hello.", 2, is_stream=False)
         if address is not None:
             for _ in range(WARM_UP):
-                await address.ask("/v1/chat/completions", body)
+                await address.ask("/v1/chat/completions", _short_chat())
 
     async def add_engine(self, name: str) -> None:
         """One more; the gateway knows it after ``reload``."""
@@ -226,7 +226,16 @@ class OwnDeployment:
         return {_key_name(name): engine.api_key for name, engine in self.engines.items() if engine.api_key}
 
     async def _is_well(self) -> bool:
-        return is_well(await self.view(), len(self.engines))
+        view = await self.view()
+        if waits_for_requests(view):
+            await self._ask_once()
+        return is_well(view, len(self.engines))
+
+    async def _ask_once(self) -> None:
+        """Whatever comes of it: a breaker closes by requests alone, and between drills no load runs."""
+        address = Address(url=self.gateway.url, timeout_s=WELL_WITHIN_S)
+        with suppress(OSError, TidegateError):
+            await address.ask("/v1/chat/completions", _short_chat())
 
 
 async def _follow(engine: Engine, between: Between) -> None:
@@ -237,6 +246,17 @@ async def _follow(engine: Engine, between: Between) -> None:
             is_open = not is_open
             await (between.start(port) if is_open else between.close())
         await asyncio.sleep(FOLLOW_EVERY_S)
+
+
+def _short_chat() -> bytes:
+    return b'{"model":' + msgspec.json.encode(DEMO_ALIAS) + chat_body("Say hello.", 2, is_stream=False)
+
+
+def waits_for_requests(view: Mapping[str, Any] | None) -> bool:
+    """Nothing is under way, and a replica that is up is still kept out by its breaker."""
+    if view is None or view["open_requests"]:
+        return False
+    return any(each["ready"] and each["breaker"] != "closed" for each in view["replicas"].values())
 
 
 def is_well(view: Mapping[str, Any] | None, replicas: int) -> bool:
