@@ -51,8 +51,9 @@ wheel: $(VENV)/dev.stamp ## the compiled build as a wheel for this Python and pl
 bench: $(VENV)/dev.stamp ## the measurements in bench/, one after the other
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
-prove: test test-compiled vllm ## everything, however long: live engines, real vLLM, long simulations, measurements
+prove: test test-compiled vllm ## everything, however long: live engines, real vLLM, drills, simulations, measurements
 	@TIDEGATE_VLLM_PYTHON=$(CURDIR)/$(VLLM)/bin/python $(BIN)/python -m pytest -m "live or slow"
+	@$(BIN)/tidegate drill all --out build/drills
 	@$(MAKE) --no-print-directory bench
 
 vllm: $(VLLM)/vllm.stamp ## the environment of the real-vLLM tests in .venv-vllm (2 GB and some minutes, once)

@@ -54,6 +54,16 @@ def test_a_name_that_there_is_not_is_told_with_the_nearest(capsys: pytest.Captur
     assert 'did you mean "node-lost"?' in ended.err
 
 
+def test_several_drills_are_named_with_commas_and_each_name_is_looked_at(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert [each.name for each in command.drills_of("migrate, node-lost")] == ["migrate", "node-lost"]
+    assert [each.name for each in command.drills_of("all")] == [*DRILLS]
+    ended = run(capsys, "drill", "node-lost,migrat", "--out", str(tmp_path))
+    assert ended.status == 2
+    assert 'did you mean "migrate"?' in ended.err
+
+
 def test_a_wrong_drill_file_ends_with_every_mistake(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "drill.yaml"
     path.write_text(GIVEN.replace("allow: [127.0.0.1]", "allow: [gate.example]").replace("rate_per_s: 3", "rate: 3"))

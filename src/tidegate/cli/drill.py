@@ -32,7 +32,7 @@ LOOK_EVERY_S = 1.0
 
 
 def drill(  # noqa: PLR0913, PLR0917 - a parameter is an option
-    name: Annotated[str, typer.Argument(help="A drill, all of them, or list: what there is.")] = LIST,
+    name: Annotated[str, typer.Argument(help="A drill, several with commas, all, or list: what there is.")] = LIST,
     deployment: Annotated[
         Path | None, typer.Option(help="A YAML of a service that runs; without it one is started for the drill.")
     ] = None,
@@ -96,14 +96,16 @@ def _play(
     return status
 
 
-def drills_of(name: str) -> Sequence[Drill]:
-    """Raises BadParameter for a name that there is not."""
-    if name == ALL:
+def drills_of(names: str) -> Sequence[Drill]:
+    """One, several with commas, or ``all``. Raises BadParameter for a name that there is not."""
+    if names == ALL:
         return [*DRILLS.values()]
-    if name not in DRILLS:
-        known = suggestion(name, [*DRILLS, ALL]) or f"; there are {', '.join(DRILLS)} and all"
-        raise typer.BadParameter(f"no drill is called {name!r}{known}", param_hint="NAME")
-    return [DRILLS[name]]
+    wanted = [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in DRILLS:
+            known = suggestion(name, [*DRILLS, ALL]) or f"; there are {', '.join(DRILLS)} and all"
+            raise typer.BadParameter(f"no drill is called {name!r}{known}", param_hint="NAME")
+    return [DRILLS[name] for name in wanted]
 
 
 def fault_names() -> frozenset[str]:
