@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.wire.message_roles import roles_problem
+from tidegate.wire.message_roles import MOST_DECODED_BYTES, roles_problem
 
 MESSAGES = st.lists(
     st.fixed_dictionaries(
@@ -38,3 +38,8 @@ def test_a_message_without_a_role_is_found_whatever_the_texts_hold(messages: lis
 )
 def test_what_is_wrong_is_said_with_its_place_and_broken_json_is_said_elsewhere(messages: str, said: str) -> None:
     assert roles_problem(messages.encode()) == said
+
+
+def test_long_messages_of_several_parts_are_not_decoded() -> None:
+    parts = [{"type": "image_url", "image_url": {"url": "x" * MOST_DECODED_BYTES}}]
+    assert roles_problem(json.dumps([{"content": parts}]).encode()) == ""
