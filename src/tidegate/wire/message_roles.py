@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-
 MOST_DECODED_BYTES = 16 * 1024
 """Some 50 µs. Longer messages of several parts, images above all, are the engine's to judge."""
 
