@@ -16,6 +16,7 @@ from tidegate.load.client_outcome import ClientOutcome
 from tidegate.load.link import Link
 from tidegate.load.sample import Sample
 from tidegate.testing.openai_shapes import error
+from tidegate.testing.openai_shapes import whole as whole_answer
 from tidegate.testing.virtual_loop import run_virtually
 from tidegate.wire.requests import Incoming
 
@@ -263,6 +264,32 @@ def test_a_closed_loop_ends_after_its_count() -> None:
         return samples
 
     assert sorted(sample.index for sample in run_virtually(main())) == [*range(10)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "pause_s"),
+    [
+        (b"", 1.0),
+        (b"retry-after: 3\r\n", 3.0),
+        (b"retry-after: 3\r\nretry-after-ms: 400\r\n", 0.4),
+        (b"retry-after: 600\r\n", 10.0),
+        (b"retry-after: Tue, 01 Dec 2026 05:00:00 GMT\r\n", 1.0),
+    ],
+)
+def test_a_user_who_is_refused_comes_back_when_it_was_told(lines: bytes, pause_s: float) -> None:
+    answer = whole_answer(b"429 Too Many Requests", error("busy"), lines)
+    server = ScriptedServer(lambda *_: [(0.0, answer)])
+
+    async def main() -> list[Sample]:
+        sender, samples = server.sender(), list[Sample]()
+        await sender.closed_loop(Even(1).asks(1), 1, 30.0, 3, samples.append)
+        await sender.close()
+        return samples
+
+    first, second, third = run_virtually(main())
+    assert {each.outcome for each in (first, second, third)} == {ClientOutcome.SHED}
+    assert second.sent_at - first.ended_at == pytest.approx(pause_s, abs=0.01)
+    assert third.sent_at - second.ended_at == pytest.approx(pause_s, abs=0.01)
 
 
 def test_users_of_a_dead_service_do_not_ask_as_fast_as_they_can() -> None:

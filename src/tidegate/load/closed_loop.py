@@ -14,6 +14,10 @@ from tidegate.load.sample import Sample
 AGAIN_AFTER_S = 0.1
 """A user that got no connection waits so long: else a dead service would be asked as fast as this machine can."""
 NO_CONNECTION = frozenset({ClientOutcome.REFUSED, ClientOutcome.UNSENT})
+TOLD_TO_WAIT_S = 10.0
+"""At most: a user who was refused comes back when Retry-After says, as SDKs do."""
+NOT_TOLD_S = 1.0
+"""After a refusal that does not say when."""
 
 
 class ClosedLoop:
@@ -92,8 +96,9 @@ class ClosedLoop:
         except Exception as error:  # noqa: BLE001 - it belongs to who plays, not to the connection that brought it
             self._fail(error)
         loop = asyncio.get_running_loop()
-        if sample.outcome in NO_CONNECTION and self._next is not None:
-            loop.call_later(AGAIN_AFTER_S, self._ask)
+        pause_s = min(_pause_s(sample), self._ends_at - self._clock())
+        if pause_s > 0 and self._next is not None:
+            loop.call_later(pause_s, self._ask)
         else:
             # In a turn of its own, so that this answer's connection is free by then.
             loop.call_soon(self._ask)
@@ -102,3 +107,12 @@ class ClosedLoop:
         self._is_stopped = True
         if not self._over.done():
             self._over.set_exception(error)
+
+
+def _pause_s(sample: Sample) -> float:
+    """Before the user asks again."""
+    if sample.outcome in NO_CONNECTION:
+        return AGAIN_AFTER_S
+    if sample.outcome is not ClientOutcome.SHED:
+        return 0.0
+    return min(TOLD_TO_WAIT_S, max(AGAIN_AFTER_S, sample.retry_after_s or NOT_TOLD_S))

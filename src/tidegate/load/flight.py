@@ -11,7 +11,16 @@ from tidegate.load.client_judgement import judge
 from tidegate.load.gap_counts import GapCounts
 from tidegate.load.heard import End, Heard, hear_body, hear_stream
 from tidegate.load.sample import Sample
-from tidegate.wire.header_names import ATTEMPTS, CONTENT_TYPE, DEGRADED, OUTPUT, QUEUE_MS, REPLICA
+from tidegate.wire.header_names import (
+    ATTEMPTS,
+    CONTENT_TYPE,
+    DEGRADED,
+    OUTPUT,
+    QUEUE_MS,
+    REPLICA,
+    RETRY_AFTER,
+    RETRY_AFTER_MS,
+)
 from tidegate.wire.responses import ResponseReader
 
 
@@ -136,6 +145,7 @@ class Flight:
             chunks=chunks,
             reads=self._reads,
             worst_gap_s=self._worst_gap_s,
+            retry_after_s=_retry_after_s(headers),
             prompt_tokens=prompt,
             cached_tokens=cached,
             output_tokens=output,
@@ -189,3 +199,10 @@ def _number(text: bytes) -> float:
         return float(text)
     except ValueError:
         return 0.0
+
+
+def _retry_after_s(headers: dict[bytes, bytes]) -> float:
+    """0.0 where nothing is said, or a date."""
+    if RETRY_AFTER_MS in headers:
+        return _number(headers[RETRY_AFTER_MS]) / 1000
+    return _number(headers.get(RETRY_AFTER, b""))

@@ -56,6 +56,8 @@ class Sample(msgspec.Struct, array_like=True, gc=False):
     """The label of a lesser answer."""
     queue_s: float | None = None
     """The gateway's own word for the time in its queue (``x-tidegate-queue-ms``); None: it did not say."""
+    retry_after_s: float = 0.0
+    """When a refusal said to come back; 0.0: it did not say."""
     replica: str = ""
     attempts: int = 1
     continuations: int = 0
