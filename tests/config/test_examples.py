@@ -6,8 +6,8 @@ import pytest
 
 from tidegate.config import load, path_config
 
-NO_CONFIGURATION = {"load-plan", "gates"}
-"""Plans and gates of load runs; tests/load reads them."""
+NO_CONFIGURATION = {"load-plan", "gates", "drill"}
+"""Plans and gates of load runs, and the file of drills; tests/load reads them."""
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLES = sorted(path for path in FOLDER.glob("*.yaml") if path.stem not in NO_CONFIGURATION)
 ENV = {"ENGINE_KEY": "k", "TIDEGATE_CLIENT_SHA256": "a" * 64, "TIDEGATE_ADMIN_SHA256": "b" * 64}
