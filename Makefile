@@ -9,7 +9,7 @@ LOCKING := build/locking
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format compiled test-compiled wheel bench prove vllm lock clean
+.PHONY: help run test lint style format compiled test-compiled wheel bench prove vllm lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,18 +18,23 @@ help: ## this list
 run: $(VENV)/run.stamp ## a protected, OpenAI-compatible service on the embedded engine, http://127.0.0.1:8000/v1
 	@exec $(BIN)/tidegate serve $(ARGS)
 
-test: lint ## lint, then every fast test with the coverage gates
+# Types are checked beside the tests: alone they would keep one core busy and the others waiting.
+test: style ## lint, then every fast test with the coverage gates
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses=auto --cov --cov-report= $(ARGS)
+	@$(BIN)/mypy --no-error-summary > $(VENV)/types.txt 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest --numprocesses=auto --cov --cov-report= $(ARGS); tests=$$?; \
+	wait $$types || { cat $(VENV)/types.txt; exit 1; }; exit $$tests
 	@echo "coverage of src/tidegate/policy (every branch):"
 	@$(BIN)/coverage report --include='src/tidegate/policy/*' --fail-under=100
 	@echo "coverage of everything else (nine branches of ten):"
 	@$(BIN)/coverage report --omit='src/tidegate/policy/*' --fail-under=90
 
-lint: $(VENV)/dev.stamp ## style, types and the direction of imports
+lint: style ## style, types and the direction of imports
+	@$(BIN)/mypy --no-error-summary
+
+style: $(VENV)/dev.stamp
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check . || { echo "make format rewrites these files"; exit 1; }
-	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.txt || { cat $(VENV)/imports.txt; exit 1; }
 
 format: $(VENV)/dev.stamp ## rewrite the code in the project's format
