@@ -114,6 +114,14 @@ def test_every_mistake_in_the_words_is_said_at_once() -> None:
     assert "two targets have one name" in said
 
 
+def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigError) as found:
+        targets_of(["http://me:hush@127.0.0.1:9/v1"], Credentials(), None, None)
+    (said,) = found.value.problems
+    assert said.startswith("127.0.0.1:9: leave name and password out of the URL")
+    assert "hush" not in said
+
+
 def test_targets_that_do_not_answer_are_all_named() -> None:
     with serving({}) as (url, _):
         pass  # nobody listens there any more

@@ -67,6 +67,10 @@ def _named(text: str, problems: list[str]) -> tuple[str, str]:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         problems.append(f"{text}: expected [NAME=]http://HOST:PORT/v1")
         return text, url
+    if parts.username is not None or parts.password is not None:
+        # It would stand in the report, in the records, and in the command that is shown for running it again.
+        shown = parts.netloc.rpartition("@")[2]
+        problems.append(f"{shown}: leave name and password out of the URL; give them with --header or --api-key-env")
     path = parts.path.rstrip("/")
     return (name if url != text else parts.netloc), f"{parts.scheme}://{parts.netloc}{path or '/v1'}"
 
