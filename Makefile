@@ -90,7 +90,7 @@ $(VENV)/run.stamp: requirements/run.lock requirements/model.lock requirements/en
 
 $(VENV)/dev.stamp: requirements/dev.lock requirements/model.lock requirements/environment.py pyproject.toml
 	@$(REQUIRE_PYTHON)
-	@echo "tidegate: installing what the locks in requirements/ pin into $(VENV) (once; about 190 MB with the test tools)"
+	@echo "tidegate: installing what the locks in requirements/ pin into $(VENV) (once; about 245 MB with the test tools)"
 	@$(PYTHON) requirements/environment.py $(VENV) dev
 	@touch $(VENV)/run.stamp $@
 

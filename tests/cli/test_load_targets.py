@@ -114,6 +114,12 @@ def test_every_mistake_in_the_words_is_said_at_once() -> None:
     assert "two targets have one name" in said
 
 
+@pytest.mark.parametrize("url", ["http://[::1/v1", "http://127.0.0.1:abc/v1", "http://127.0.0.1:70000/v1", "ftp://x"])
+def test_what_is_no_url_is_said_with_the_form_of_one(url: str) -> None:
+    with pytest.raises(ConfigError, match="expected \\[NAME=\\]http://HOST:PORT/v1"):
+        targets_of([url], Credentials(), None, None)
+
+
 def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigError) as found:
         targets_of(["http://me:hush@127.0.0.1:9/v1"], Credentials(), None, None)

@@ -63,8 +63,12 @@ def _named(text: str, problems: list[str]) -> tuple[str, str]:
     """A name, and a URL that ends with /v1."""
     name, separator, rest = text.partition("=")
     url = rest if separator and "/" not in name else text
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_sound = False
+    if not is_sound:
         problems.append(f"{text}: expected [NAME=]http://HOST:PORT/v1")
         return text, url
     if parts.username is not None or parts.password is not None:
