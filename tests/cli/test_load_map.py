@@ -160,6 +160,21 @@ def test_replicas_are_no_parameters_of_an_upstream(tmp_path: Path) -> None:
         parameters_of(file)
 
 
+def test_files_that_cannot_be_read_or_written_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    kept(capsys, "a", 1.0, QUICK)
+    Path("folder").mkdir()
+    Path("latin.yaml").write_bytes(b"mode: d\xe9v\n")
+    wish = ["load", "map", "suggest", "--objective", "least e2e.p95"]
+    for arguments, said in (
+        ([*wish, "--config", "gone.yaml"], "gone.yaml: No such file or directory"),
+        ([*wish, "--config", "latin.yaml"], "latin.yaml: no UTF-8 text"),
+        ([*wish, "--map", "folder"], "folder: Is a directory"),
+        (["load", "map", "add", "a.json", "--model", "m", "--map", "folder"], "folder: Is a directory"),
+    ):
+        ended = run(capsys, *arguments)
+        assert (ended.status, ended.err) == (1, f"{said}\n")
+
+
 def test_a_filter_needs_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
     ended = run(capsys, "load", "map", "show", "--where", "model")
     assert ended.status == 1

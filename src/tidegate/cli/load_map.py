@@ -23,6 +23,7 @@ from tidegate.cli.map_rows import (
     Note,
     Setting,
     Version,
+    config_text,
     parameters_of,
     print_rows,
 )
@@ -118,7 +119,7 @@ def suggest(
     if not best:
         told = [f"{row.id}: {wish.missed(row, phase)}" for row in rows.rows(filters_of(where))]
         raise ConfigError([f"{file}: no row grants {objective!r}", *told])
-    text = "" if config is None else config.read_text(encoding="utf-8")
+    text = "" if config is None else config_text(config)
     diff = config_diff(text, best[0].params, "tidegate.yaml" if config is None else config.name)
     if as_json:
         print_json({"best": msgspec.to_builtins(best[0]), "others": [row.id for row in best[1:]], "diff": diff})

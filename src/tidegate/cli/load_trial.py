@@ -76,6 +76,8 @@ def trial(  # noqa: PLR0913, PLR0917 - a parameter is an option
     )
     setting = Setting(card=card, engine=engine, version=version)
     settled, folder, map_ = parameters_of(config), out or default_folder(), ParameterMap(file)
+    # A map that cannot be read is said before an hour of load, and not behind it.
+    map_.rows()
     api, kept = AdminApi("load map", admin, partial(configured, config, None, None)), []
     with LiveParameters(api, [*trials[0]]) as live:
         for number, values in enumerate(trials, start=1):

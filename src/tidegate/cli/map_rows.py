@@ -70,16 +70,23 @@ def parameters_of(config: Path | None) -> dict[str, Any]:
     """What a configuration says, without addresses and keys. Raises ConfigError."""
     if config is None:
         return {}
-    try:
-        document = read_document(config.read_text(encoding="utf-8"), str(config))
-    except OSError as error:
-        raise ConfigError([f"{config}: {error.strerror}"]) from None
+    document = read_document(config_text(config), str(config))
     if document.problems:
         raise ConfigError([problem.render(str(config)) for problem in document.problems])
     found = {key: value for key, value in document.values.items() if key not in NOT_A_PARAMETER}
     if isinstance(upstreams := found.get("upstreams"), dict):
         found["upstreams"] = {name: _without_addresses(upstream) for name, upstream in upstreams.items()}
     return found
+
+
+def config_text(config: Path) -> str:
+    """Raises ConfigError."""
+    try:
+        return config.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([f"{config}: {error.strerror}"]) from None
+    except UnicodeDecodeError:
+        raise ConfigError([f"{config}: no UTF-8 text"]) from None
 
 
 def _without_addresses(upstream: Any) -> Any:

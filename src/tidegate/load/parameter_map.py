@@ -39,13 +39,16 @@ class ParameterMap:
     path: Path
 
     def record(self, entry: MapEntry) -> MapEntry:
-        """Append it; back comes the same with its id. Raises OSError."""
+        """Append it; back comes the same with its id. Raises ConfigError where the file can't be written."""
         body = msgspec.json.encode(msgspec.structs.replace(entry, id=""))
         named = msgspec.structs.replace(entry, id=hashlib.sha256(body).hexdigest()[:8])
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(msgspec.json.encode(named) + b"\n")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.write(msgspec.json.encode(named) + b"\n")
+        except OSError as error:
+            raise ConfigError([f"{self.path}: {error.strerror or error}"]) from error
         return named
 
     def rows(self, filters: Mapping[str, str] | None = None) -> list[MapEntry]:
@@ -53,7 +56,11 @@ class ParameterMap:
         if not self.path.exists():
             return []
         found, problems = [], []
-        for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except OSError as error:
+            raise ConfigError([f"{self.path}: {error.strerror or error}"]) from error
+        for number, line in enumerate(lines, start=1):
             try:
                 entry = msgspec.json.decode(line, type=MapEntry)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
